@@ -1,0 +1,3 @@
+module github.com/theseus-gitops/theseus/test/lab
+
+go 1.26.8
