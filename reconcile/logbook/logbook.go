@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package logbook holds the little about a cluster that can't be observed, as kept in ConfigMap kube-system/theseus.
+// It does not read or write the ConfigMap (executors/kube does) and does not decide (rollout does).
+// Start at Book; Parse and Format are its JSON form.
+package logbook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// Where the logbook lives in the target cluster.
+const (
+	Namespace = "kube-system"
+	Name      = "theseus"
+	Key       = "logbook.json"
+	// Version is the only version of the format so far.
+	Version = 1
+)
+
+// Book is the logbook's content. Fields that this version of Theseus does not know survive a rewrite.
+type Book struct {
+	// Roll is the change under way; nil between rolls.
+	Roll *Roll `json:"roll,omitempty"`
+	// Originals are the texts of what the roll changed, as they were before it.
+	Originals *Originals `json:"originals,omitempty"`
+	// FailedTarget is a target that was given up. It holds until the spec or its retry text changes.
+	FailedTarget *FailedTarget `json:"failedTarget,omitempty"`
+	// ConvergedSince is when the newest roll ended well; zero when none did yet.
+	ConvergedSince time.Time `json:"convergedSince,omitzero"`
+	// RetrySeen is the newest spec.retry that cleared a failed target.
+	RetrySeen string `json:"retrySeen,omitempty"`
+	// Fence is the Lease's transition count under which the newest write was made.
+	Fence int32 `json:"fence,omitempty"`
+
+	unknown map[string]json.RawMessage
+}
+
+// Roll is a change under way.
+type Roll struct {
+	ID       string    `json:"id"`
+	Started  time.Time `json:"started"`
+	Revision string    `json:"revision"`
+	// From says what the cluster ran when the roll began.
+	From Versions `json:"from"`
+}
+
+// Versions names what a cluster runs or ran.
+type Versions struct {
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	BaseImage         string `json:"baseImage,omitempty"`
+	CoreDNS           string `json:"coreDNS,omitempty"`
+}
+
+// Originals are whole texts kept so that they can be put back.
+type Originals struct {
+	KubeadmConfig string `json:"kubeadmConfig,omitempty"`
+	KubeletConfig string `json:"kubeletConfig,omitempty"`
+	KubeProxy     string `json:"kubeProxy,omitempty"`
+}
+
+// FailedTarget is a target that was tried and given up, and why.
+type FailedTarget struct {
+	// Target names it, "coredns registry.k8s.io/coredns/coredns:v1.14.6".
+	Target string `json:"target"`
+	// Revision is that of the spec that asked for it.
+	Revision string    `json:"revision"`
+	Since    time.Time `json:"since"`
+	Reason   string    `json:"reason"`
+	Message  string    `json:"message"`
+	Remedy   string    `json:"remedy,omitempty"`
+}
+
+// Parse reads a logbook. It refuses a format newer than it knows, because acting on half of it is worse than waiting.
+func Parse(text string) (Book, error) {
+	var head struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal([]byte(text), &head); err != nil {
+		return Book{}, fmt.Errorf("logbook: %w", err)
+	}
+	if head.Version != Version {
+		return Book{}, fmt.Errorf("logbook: format version %d; this Theseus knows version %d only: use the release that wrote it, or a newer one", head.Version, Version)
+	}
+	var b Book
+	if err := json.Unmarshal([]byte(text), &b); err != nil {
+		return Book{}, fmt.Errorf("logbook: %w", err)
+	}
+	if err := json.Unmarshal([]byte(text), &b.unknown); err != nil {
+		return Book{}, fmt.Errorf("logbook: %w", err)
+	}
+	for _, k := range knownKeys() {
+		delete(b.unknown, k)
+	}
+	return b, nil
+}
+
+// Format writes the logbook as JSON with sorted keys, so that equal books are equal texts.
+func (b Book) Format() (string, error) {
+	own, err := json.Marshal(b)
+	if err != nil {
+		return "", fmt.Errorf("logbook: %w", err)
+	}
+	all := maps.Clone(b.unknown)
+	if all == nil {
+		all = map[string]json.RawMessage{}
+	}
+	if err := json.Unmarshal(own, &all); err != nil {
+		return "", fmt.Errorf("logbook: %w", err)
+	}
+	all["version"] = json.RawMessage(fmt.Sprint(Version))
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(all); err != nil {
+		return "", fmt.Errorf("logbook: %w", err)
+	}
+	return out.String(), nil
+}
+
+func knownKeys() []string {
+	return []string{"version", "roll", "originals", "failedTarget", "convergedSince", "retrySeen", "fence"}
+}

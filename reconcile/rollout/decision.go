@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollout decides what to do next to bring a cluster to what its spec wants.
+// It does not observe and does not act: values in, a value out, no clock.
+// Start at Next; Play is the plan, which is Next played forward over the steps' models.
+package rollout
+
+import "time"
+
+// Decision is what to do next. It is one of Do, Wait, Stalled and Done.
+//
+//sumtype:decl
+type Decision interface{ decision() }
+
+// Do asks for one step.
+type Do struct{ Step Step }
+
+// Wait asks to look again: nothing is to be done before something observed changes, or before Until.
+type Wait struct {
+	// Until is when the wait becomes a failure or ends by itself.
+	Until time.Time
+	Why   string
+	// ResumedBy is the model of what is waited for: the plan goes on as if it had happened.
+	ResumedBy Awaited
+}
+
+// Stalled says that a person or a new commit must act.
+type Stalled struct{ Failure Failure }
+
+// Done says that the cluster is as wanted.
+type Done struct {
+	Why string
+	// Notices are worth a person's attention although nothing is to be done.
+	Notices []string
+}
+
+func (Do) decision()      {}
+func (Wait) decision()    {}
+func (Stalled) decision() {}
+func (Done) decision()    {}
+
+// Failure says why something can't go on, for people and for programs. It is an error so that an
+// executor can return it: the target has failed, trying again is pointless.
+type Failure struct {
+	// Reason is a CamelCase word, stable, one per runbook.
+	Reason string
+	// Message says what, where and why.
+	Message string
+	// Remedy says what a person can do.
+	Remedy string
+}
+
+// Error implements error.
+func (f *Failure) Error() string { return f.Message }
+
+// Awaited is something that happens without Theseus, which a Wait waits for.
+type Awaited int
+
+const (
+	// AwaitedDNSRollout is that the CoreDNS Deployment has all pods of its newest template available.
+	AwaitedDNSRollout Awaited = iota
+)
