@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command parts builds what the lab's machines are made of, once, into a cache.
+// It holds no recipe: see package parts. Start at run.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/theseus-gitops/theseus/test/lab/parts"
+)
+
+const usage = `usage: go run ./cmd/parts [-kubernetes VERSION] [-debian RELEASE] COMMAND
+
+Builds what is missing of the lab's parts into the cache folder
+($THESEUS_LAB_CACHE, default theseus-lab in the user's cache folder).
+What was built is printed on standard output, progress on standard error.
+
+  all       all that a lab cluster needs, and envtest
+  node      the machine image; prints its name in Docker
+  envtest   etcd and kube-apiserver for envtest; prints their folder
+  list      what the cache holds
+
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "parts:", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // stop was called above
+	}
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("parts", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
+	kubernetes := flags.String("kubernetes", parts.Latest, "Kubernetes version")
+	debian := flags.String("debian", parts.Debian12.Name, "Debian release of the machine image")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil
+		}
+		return err
+	}
+	versions, err := parts.VersionsOf(*kubernetes)
+	if err != nil {
+		return err
+	}
+	release, err := parts.ReleaseOf(*debian)
+	if err != nil {
+		return err
+	}
+	cache, err := open(stderr)
+	if err != nil {
+		return err
+	}
+	switch flags.Arg(0) {
+	case "all":
+		return all(ctx, cache, versions, release, stdout, stderr)
+	case "node":
+		image, err := cache.NodeImage(ctx, release, versions)
+		return printed(stdout, image, err)
+	case "envtest":
+		dir, err := cache.Envtest(ctx, versions)
+		return printed(stdout, dir, err)
+	case "list":
+		return list(cache, stdout)
+	default:
+		flags.Usage()
+		return fmt.Errorf("command %q: want all, node, envtest or list", flags.Arg(0))
+	}
+}
+
+func open(stderr io.Writer) (*parts.Cache, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	source, err := parts.FindSource(wd)
+	if err != nil {
+		return nil, err
+	}
+	root, err := parts.DefaultRoot()
+	if err != nil {
+		return nil, err
+	}
+	return parts.Open(root, source, stderr)
+}
+
+func all(ctx context.Context, cache *parts.Cache, versions parts.Versions, release parts.Release, stdout, stderr io.Writer) error {
+	dir, err := cache.Envtest(ctx, versions)
+	if err == nil {
+		fmt.Fprintln(stdout, "envtest", dir)
+		var image string
+		if image, err = cache.NodeImage(ctx, release, versions); err == nil {
+			fmt.Fprintln(stdout, "node", image)
+		}
+	}
+	return errors.Join(err, timings(stderr, cache.Reports()))
+}
+
+func printed(stdout io.Writer, line string, err error) error {
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, line)
+	return err
+}
