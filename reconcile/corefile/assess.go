@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corefile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/theseus-gitops/theseus/reconcile/skew"
+)
+
+// Assess judges a change of CoreDNS from one image tag to another. It leaves a Corefile byte for byte as it is unless
+// something on the way is removed or newly a default, runs the migration library only then, and refuses its output unless
+// every difference is named by a notice. A Corefile that is refused is returned as it came.
+//
+// Only major, minor and patch count: a change of a vendor's suffix is no change. A version that the library does not know
+// is fine when both ends are 1.8.3 or later, because nothing a Corefile says has changed its meaning since.
+func Assess(r Request) Assessment {
+	from, to, err := versions(r)
+	if err != nil {
+		return Assessment{Outcome: Refused, Reason: err.Error(), Corefile: r.Corefile, Err: err}
+	}
+	a := assessor{request: r, hop: hop{from: from, to: to}}
+	switch c := to.Compare(from); {
+	case c == 0:
+		return a.unchanged(fmt.Sprintf("the CoreDNS version stays %s", bare(from)))
+	case c < 0:
+		return a.refused(fmt.Sprintf("CoreDNS %s is lower than the running %s: the wanted tag must be greater than or equal to it; "+
+			"a Corefile can't be migrated down, only restored from its backup", bare(to), bare(from)))
+	case r.SkipMigration:
+		a.warn("Corefile migration is skipped because the spec says so: whether CoreDNS %s loads this Corefile was not checked", bare(to))
+		return a.unchanged("Corefile migration is skipped because the spec says so")
+	}
+	return a.judge()
+}
+
+func versions(r Request) (from, to skew.Version, err error) {
+	if from, err = skew.ParseTag(r.From); err != nil {
+		return from, to, &TagError{Field: "from", Tag: r.From, Err: err}
+	}
+	if to, err = skew.ParseTag(r.To); err != nil {
+		return from, to, &TagError{Field: "to", Tag: r.To, Err: err}
+	}
+	return from.Core(), to.Core(), nil
+}
+
+// assessor carries one judgement from step to step.
+type assessor struct {
+	request Request
+	hop     hop
+	blocks  []block
+	source  source
+	notices []Notice
+}
+
+func (a *assessor) warn(format string, args ...any) {
+	a.notices = append(a.notices, Notice{Severity: SeverityWarning, Message: fmt.Sprintf(format, args...)})
+}
+
+func (a *assessor) unchanged(reason string) Assessment {
+	return Assessment{Outcome: Unchanged, Reason: reason, Notices: tidy(a.notices), Corefile: a.request.Corefile}
+}
+
+func (a *assessor) refused(reason string) Assessment {
+	return Assessment{Outcome: Refused, Reason: reason, Notices: tidy(a.notices), Corefile: a.request.Corefile}
+}
+
+// judge decides between two different versions, upwards.
+func (a *assessor) judge() Assessment {
+	if !utf8.ValidString(a.request.Corefile) {
+		return a.refused("the Corefile is not UTF-8 text")
+	}
+	var err error
+	if a.blocks, err = parse(a.request.Corefile); err != nil {
+		return a.refused(fmt.Sprintf("%v: CoreDNS could not load this Corefile; correct it first", err))
+	}
+	a.source = newSource(a.blocks, a.request.OtherKeys)
+	a.warnAboutVariables()
+	if unknown := a.unknownVersion(); unknown != "" {
+		if a.hop.from.Compare(settled) < 0 {
+			return a.refused(fmt.Sprintf("CoreDNS %s is not a compatible version: the migration library knows versions up to %s (and not every one "+
+				"before), and the way starts before %s, so the Corefile may need changes that nobody can name; choose a known version, or set "+
+				"coreDNS.skipCorefileMigration after checking the Corefile", unknown, highestKnown(), bare(settled)))
+		}
+		a.warn("CoreDNS %s is unknown to the migration library, which knows versions up to %s: the Corefile is left as it is", unknown, highestKnown())
+		return a.finish(a.unchanged(fmt.Sprintf("from %s on, no version needs a change of the Corefile", bare(settled))))
+	}
+	return a.judgeKnown()
+}
+
+func (a *assessor) unknownVersion() string {
+	for _, v := range []skew.Version{a.hop.from, a.hop.to} {
+		if !known(v) {
+			return bare(v)
+		}
+	}
+	return ""
+}
+
+// judgeKnown asks the library, whose two ends are known to it.
+func (a *assessor) judgeKnown() Assessment {
+	alike, err := readsAlike(a.request.Corefile, a.blocks)
+	if err == nil && alike {
+		var notices []Notice
+		if notices, err = a.hop.notices(a.request.Corefile); err == nil {
+			return a.follow(notices)
+		}
+	}
+	why := "it reads this Corefile differently from CoreDNS (a block on one line, nested in an option, or without braces)"
+	if err != nil {
+		why = err.Error()
+	}
+	if a.hop.from.Compare(settled) < 0 {
+		return a.refused(fmt.Sprintf("the migration library can't be used: %s; write the Corefile with one plugin or option a line and braces around "+
+			"each server block, or set coreDNS.skipCorefileMigration after checking it", why))
+	}
+	a.warn("the notices of the migration library are left out: %s", why)
+	return a.finish(a.unchanged(fmt.Sprintf("from %s on, no version needs a change of the Corefile", bare(settled))))
+}
+
+// follow does what the notices ask for: nothing, or a migration.
+func (a *assessor) follow(notices []Notice) Assessment {
+	kept := a.notices
+	a.notices = append(slices.Clone(kept), notices...)
+	if !slices.ContainsFunc(notices, asksForChange) {
+		return a.finish(a.unchanged(fmt.Sprintf("nothing in the Corefile is removed or newly a default between CoreDNS %s and %s", bare(a.hop.from), bare(a.hop.to))))
+	}
+	out, told, err := a.migrated(notices)
+	if err != nil {
+		return a.refused(fmt.Sprintf("the Corefile needs changes for CoreDNS %s (%s), but its migration can't be used: %v; make the change by hand, "+
+			"or set coreDNS.skipCorefileMigration", bare(a.hop.to), asked(notices), err))
+	}
+	a.notices = append(slices.Clone(kept), told...)
+	if out == a.request.Corefile {
+		return a.finish(a.unchanged(fmt.Sprintf("the Corefile already has what CoreDNS %s needs", bare(a.hop.to))))
+	}
+	judged := a.unchanged(fmt.Sprintf("CoreDNS %s needs it: %s", bare(a.hop.to), asked(told)))
+	judged.Outcome, judged.Corefile = Migrated, out
+	return a.finish(judged)
+}
+
+// migrated runs the library and checks its output. The original is returned when the output says the same.
+func (a *assessor) migrated(notices []Notice) (string, []Notice, error) {
+	out, err := a.hop.migrate(a.request.Corefile)
+	if err != nil {
+		return "", nil, err
+	}
+	after, err := parse(out)
+	if err != nil {
+		return "", nil, fmt.Errorf("its output does not load: %w", err)
+	}
+	v := verifier{hop: a.hop, notices: notices, original: a.source, migrated: newSource(after, a.request.OtherKeys)}
+	told, err := v.verify(a.blocks, after)
+	if err != nil {
+		return "", nil, err
+	}
+	if slices.EqualFunc(a.blocks, after, block.equal) {
+		return a.request.Corefile, told, nil
+	}
+	if same, err := stable(out); err != nil || !same {
+		return "", nil, errors.Join(errors.New("its output changes when it is read again"), err)
+	}
+	return out, told, nil
+}
+
+func asksForChange(n Notice) bool {
+	return n.Severity == SeverityRemoved || n.Severity == SeverityNewDefault
+}
+
+// asked joins the notices that ask for a change.
+func asked(notices []Notice) string {
+	var list []string
+	for _, n := range notices {
+		if asksForChange(n) {
+			list = append(list, n.Message)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// finish checks what no library sees: directives that the target no longer has, and imported keys.
+func (a *assessor) finish(judged Assessment) Assessment {
+	if reason := a.checkImports(); reason != "" {
+		return a.refused(reason)
+	}
+	judged.Notices = tidy(a.notices)
+	after, err := parse(judged.Corefile)
+	if err != nil {
+		return a.refused(err.Error())
+	}
+	if reason := a.goneDirective(after, "the Corefile"); reason != "" {
+		return a.refused(reason)
+	}
+	return judged
+}
+
+func (a *assessor) goneDirective(blocks []block, where string) string {
+	for _, b := range blocks {
+		for _, d := range b.body {
+			if gone, ok := removedBetween(d.name, a.hop.from, a.hop.to); ok {
+				return fmt.Sprintf("%s, line %d: CoreDNS has no plugin %q since %s and would not start; %s", where, d.line, d.name, bare(gone.since), gone.remedy)
+			}
+		}
+	}
+	return ""
+}
+
+// checkImports judges imported keys, which are never migrated. It returns a reason to refuse, or nothing.
+func (a *assessor) checkImports() string {
+	for _, i := range a.source.files(a.blocks) {
+		a.notices = append(a.notices, i.warning())
+		for _, key := range i.keys {
+			if reason := a.checkKey(i, key); reason != "" {
+				return reason
+			}
+		}
+	}
+	return ""
+}
+
+func (a *assessor) checkKey(i importLine, key string) string {
+	where := fmt.Sprintf("ConfigMap key %s (imported in line %d)", key, i.line)
+	text := i.wrap(a.request.OtherKeys[key])
+	blocks, err := parse(text)
+	if err != nil {
+		return fmt.Sprintf("%s: %v: CoreDNS could not load it; correct it first", where, err)
+	}
+	if reason := a.goneDirective(blocks, where); reason != "" {
+		return reason
+	}
+	if a.hop.from.Compare(settled) >= 0 {
+		return ""
+	}
+	alike, err := readsAlike(text, blocks)
+	if err != nil || !alike {
+		return where + ": the migration library can't read it as CoreDNS does; write one plugin or option a line, or set coreDNS.skipCorefileMigration"
+	}
+	notices, err := a.hop.notices(text)
+	if err != nil {
+		return fmt.Sprintf("%s: %v", where, err)
+	}
+	for _, n := range notices {
+		if n.Severity == SeverityRemoved || n.Severity == SeverityNewDefault && (n.Option != "" || i.place == betweenBlocks && a.wouldGain(text, n.Plugin)) {
+			return fmt.Sprintf("%s: %s Imported text is not migrated: make the change there by hand first, or set coreDNS.skipCorefileMigration", where, n.Message)
+		}
+	}
+	return ""
+}
+
+// wouldGain says whether a migration of imported server blocks would add the plugin, or can't be done.
+func (a *assessor) wouldGain(text, plugin string) bool {
+	out, err := a.hop.migrate(text)
+	if err != nil {
+		return true
+	}
+	before, errBefore := directiveCount(text, plugin)
+	after, errAfter := directiveCount(out, plugin)
+	return errBefore != nil || errAfter != nil || after > before
+}
+
+// warnAboutVariables names plugins that only CoreDNS's environment knows.
+func (a *assessor) warnAboutVariables() {
+	for _, b := range a.blocks {
+		for _, d := range b.body {
+			if strings.Contains(d.name, "{$") || strings.Contains(d.name, "{%") {
+				a.warn("line %d names a plugin by the environment variable %s: it was not checked", d.line, d.name)
+			}
+		}
+	}
+}

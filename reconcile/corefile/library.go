@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corefile
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coredns/corefile-migration/migration"
+	libcorefile "github.com/coredns/corefile-migration/migration/corefile"
+
+	"github.com/theseus-gitops/theseus/reconcile/skew"
+)
+
+// settled is the version from which on no step of the library changes what a Corefile means: the last action belongs to
+// 1.8.0 (transfer), and 1.8.1 and 1.8.2 are unknown to it.
+//
+//nolint:gochecknoglobals // read-only value
+var settled = skew.Version{Major: 1, Minor: 8, Patch: 3}
+
+// bare writes a version as the library does: no v, no suffix.
+func bare(v skew.Version) string { return strings.TrimPrefix(v.Core().String(), "v") }
+
+func known(v skew.Version) bool {
+	_, ok := migration.Versions[bare(v)]
+	return ok
+}
+
+func highestKnown() string {
+	versions := migration.ValidVersions()
+	return versions[len(versions)-1]
+}
+
+// guard turns a panic of the library into an error: it dereferences nil on a block without an address and cuts beyond the
+// end when it moves stub domains.
+func guard(what string, err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("%s: the migration library panicked: %v", what, r)
+	}
+}
+
+// hop is one version change that the library knows both ends of.
+type hop struct{ from, to skew.Version }
+
+// notices asks the library what is deprecated, ignored, removed or newly a default on the way, and what it has no record
+// of at the end of it. What only a version in between did not know is left out.
+func (h hop) notices(corefile string) (list []Notice, err error) {
+	defer guard("notices", &err)
+	found, err := migration.Deprecated(bare(h.from), bare(h.to), corefile)
+	if err != nil {
+		return nil, fmt.Errorf("notices: %w", err)
+	}
+	removed := map[[2]string]bool{}
+	for _, n := range found {
+		s := severities[n.Severity]
+		if s == SeverityRemoved {
+			removed[[2]string{n.Plugin, n.Option}] = true
+		}
+		list = append(list, Notice{Plugin: n.Plugin, Option: n.Option, Severity: s, Message: n.ToString()})
+	}
+	unknown, err := migration.Unsupported(bare(h.from), bare(h.to), corefile)
+	if err != nil {
+		return nil, fmt.Errorf("notices: %w", err)
+	}
+	for _, n := range unknown {
+		gone := removed[[2]string{n.Plugin, n.Option}] || removed[[2]string{n.Plugin, ""}]
+		if n.Version == bare(h.to) && !gone && n.Plugin != importName {
+			list = append(list, unsupported(n.Plugin, n.Option))
+		}
+	}
+	return tidy(list), nil
+}
+
+//nolint:gochecknoglobals // read-only table
+var severities = map[string]Severity{
+	migration.SevDeprecated:  SeverityDeprecated,
+	migration.SevIgnored:     SeverityIgnored,
+	migration.SevRemoved:     SeverityRemoved,
+	migration.SevNewDefault:  SeverityNewDefault,
+	migration.SevUnsupported: SeverityUnsupported,
+}
+
+func unsupported(plugin, option string) Notice {
+	what := fmt.Sprintf("plugin %q", plugin)
+	if option != "" {
+		what = fmt.Sprintf("option %q of plugin %q", option, plugin)
+	}
+	return Notice{
+		Plugin: plugin, Option: option, Severity: SeverityUnsupported,
+		Message: what + " is unknown to the migration library and is left as it is; that says nothing about CoreDNS",
+	}
+}
+
+// migrate runs the library. Deprecated things stay until they are ignored or removed.
+func (h hop) migrate(corefile string) (out string, err error) {
+	defer guard("migration", &err)
+	out, err = migration.Migrate(bare(h.from), bare(h.to), corefile, false)
+	if err != nil {
+		return "", fmt.Errorf("migration: %w", err)
+	}
+	return out, nil
+}
+
+// readsAlike says whether the library sees the same blocks, plugins and options in a text as CoreDNS does. It does not
+// for braces on one line, blocks nested in options and single server blocks without braces, and then its notices are
+// about another Corefile.
+func readsAlike(corefile string, blocks []block) (alike bool, err error) {
+	defer guard("reading", &err)
+	read, err := libcorefile.New(corefile)
+	if err != nil {
+		return false, fmt.Errorf("reading: %w", err)
+	}
+	var seen []block
+	var addresses []string
+	for _, s := range read.Servers {
+		addresses = append(addresses, s.DomPorts...)
+		if len(s.Plugins) == 0 && strings.HasSuffix(addresses[len(addresses)-1], ",") {
+			continue // the addresses go on in the next line
+		}
+		seen = append(seen, block{addresses: addresses, body: fromLibrary(s.Plugins)})
+		addresses = nil
+	}
+	if len(seen) != len(blocks) {
+		return false, nil
+	}
+	for i, b := range blocks {
+		if !b.equal(block{addresses: seen[i].addresses, braces: b.braces, body: seen[i].body}) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func fromLibrary(plugins []*libcorefile.Plugin) []directive {
+	var list []directive
+	for _, p := range plugins {
+		d := directive{name: p.Name, args: p.Args}
+		for _, o := range p.Options {
+			d.body = append(d.body, directive{name: o.Name, args: o.Args})
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// stable says whether the library reads its own output back to the same text.
+func stable(corefile string) (same bool, err error) {
+	defer guard("reading back", &err)
+	read, err := libcorefile.New(corefile)
+	if err != nil {
+		return false, fmt.Errorf("reading back: %w", err)
+	}
+	return read.ToString() == corefile, nil
+}
