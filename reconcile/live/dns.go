@@ -49,6 +49,8 @@ type DNSRun struct {
 	To   string `json:"to"`
 	// Corefile is the Hash of the Corefile before the run.
 	Corefile string `json:"corefile"`
+	// Candidate is the Hash of the Corefile that the run brings; equal to Corefile when the text stays.
+	Candidate string `json:"candidate"`
 	// Items are the config volume's items before the run; nil when it had none.
 	Items []VolumeItem `json:"items,omitempty"`
 	// KubeadmDNS is the dns section of kubeadm-config before the run.

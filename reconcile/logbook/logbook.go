@@ -28,12 +28,10 @@ type Book struct {
 	Roll *Roll `json:"roll,omitempty"`
 	// Originals are the texts of what the roll changed, as they were before it.
 	Originals *Originals `json:"originals,omitempty"`
-	// FailedTarget is a target that was given up. It holds until the spec or its retry text changes.
+	// FailedTarget is a target that was given up. It holds until the spec changes, its retry text included.
 	FailedTarget *FailedTarget `json:"failedTarget,omitempty"`
 	// ConvergedSince is when the newest roll ended well; zero when none did yet.
 	ConvergedSince time.Time `json:"convergedSince,omitzero"`
-	// RetrySeen is the newest spec.retry that cleared a failed target.
-	RetrySeen string `json:"retrySeen,omitempty"`
 	// Fence is the Lease's transition count under which the newest write was made.
 	Fence int32 `json:"fence,omitempty"`
 
@@ -124,5 +122,5 @@ func (b Book) Format() (string, error) {
 }
 
 func knownKeys() []string {
-	return []string{"version", "roll", "originals", "failedTarget", "convergedSince", "retrySeen", "fence"}
+	return []string{"version", "roll", "originals", "failedTarget", "convergedSince", "fence"}
 }

@@ -25,7 +25,12 @@ type Wait struct {
 }
 
 // Stalled says that a person or a new commit must act.
-type Stalled struct{ Failure Failure }
+type Stalled struct {
+	Failure Failure
+	// Remembered tells that the failure is the logbook's memory of this target, not what is seen now: the roll
+	// is over, and only a new spec starts another.
+	Remembered bool
+}
 
 // Done says that the cluster is as wanted.
 type Done struct {
@@ -57,6 +62,8 @@ func (f *Failure) Error() string { return f.Message }
 type Awaited int
 
 const (
+	// AwaitedNothing is a wait that only time ends: a plan can't see past it.
+	AwaitedNothing Awaited = iota
 	// AwaitedDNSRollout is that the CoreDNS Deployment has all pods of its newest template available.
-	AwaitedDNSRollout Awaited = iota
+	AwaitedDNSRollout
 )

@@ -115,11 +115,11 @@ type Question struct {
 // String is the question as it stands in a run's Answers.
 func (q Question) String() string { return fmt.Sprintf("%s %s :%d", q.Name, q.Type, q.Port) }
 
-// CloseDNSRun records the run as over without a verification, after everything was put back.
-type CloseDNSRun struct {
+// RecordDNSRun writes a run to ConfigMap coredns: closed, after everything was put back, or opened again,
+// when the spec goes back to what ran before.
+type RecordDNSRun struct {
 	ResourceVersion string
-	// Run is the run with its closing time.
-	Run live.DNSRun
+	Run             live.DNSRun
 }
 
 func (EnsureDNSRole) name() string { return "ensure-dns-rbac" }
@@ -127,7 +127,6 @@ func (CanaryDNS) name() string     { return "canary-coredns" }
 func (SyncDNSConfig) name() string { return "sync-dns-config" }
 func (RecordFailure) name() string { return "record-failure" }
 func (VerifyDNS) name() string     { return "verify" }
-func (CloseDNSRun) name() string   { return "close-coredns-run" }
 
 func (w WriteCorefile) name() string {
 	if w.Key == live.CorefileBackupKey {
@@ -146,4 +145,11 @@ func (p PatchDNS) name() string {
 		return "update-coredns"
 	}
 	return "update-coredns"
+}
+
+func (r RecordDNSRun) name() string {
+	if r.Run.Open() {
+		return "open-coredns-run"
+	}
+	return "close-coredns-run"
 }

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/theseus-gitops/theseus/reconcile/image"
+	"github.com/theseus-gitops/theseus/reconcile/live"
+)
+
+// restoring reports whether what the recorded run changed is to be put back: its target failed, or the spec
+// went back to what ran before. The second is also the only way to a lower tag (from our own record, never
+// by migrating down).
+func (d *dns) restoring() bool {
+	if d.config.Run == nil || (d.deploy.Image != d.run.From && d.deploy.Image != d.run.To) {
+		return false
+	}
+	if d.run.Open() && d.run.To == d.target && d.failed() != nil {
+		return true
+	}
+	if d.run.From == d.run.To || !sameTag(d.target, d.run.From) {
+		return false
+	}
+	if d.run.Open() {
+		return true
+	}
+	_, recorded := d.recorded()
+	return d.deploy.Image == d.run.To && recorded
+}
+
+// recorded is the Corefile as it was before the run, and whether it still exists in one of the keys.
+func (d *dns) recorded() (string, bool) {
+	for _, key := range []string{live.CorefileKey, live.CorefileBackupKey} {
+		if text, ok := d.config.Data[key]; ok && live.Hash(text) == d.run.Corefile {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// restore goes back, from wherever the run stopped, by the same kinds of writes.
+func (d *dns) restore() Decision {
+	original, ok := d.recorded()
+	if !ok && d.run.Candidate != d.run.Corefile {
+		return Stalled{Failure: Failure{
+			Reason:  "CorefileBackupLost",
+			Message: fmt.Sprintf("CoreDNS is to go back to %s, but neither key of ConfigMap kube-system/coredns holds the Corefile it had", d.run.From),
+			Remedy:  "put the Corefile you want into the keys Corefile and Corefile-backup, set the image by hand, and remove the annotation " + live.DNSRunAnnotation,
+		}}
+	}
+	if !d.run.Open() {
+		again := d.run
+		again.Opened, again.Closed = d.now, time.Time{}
+		return Do{Step{
+			Subject: subjectConfig, Why: "the spec goes back to CoreDNS " + d.to + ", which this cluster ran before",
+			Act: RecordDNSRun{ResourceVersion: d.config.ResourceVersion, Run: again},
+		}}
+	}
+	return d.putBack(original)
+}
+
+// putBack is the way back, one write at a time: the old image (reading the backup while the Corefile differs),
+// the old Corefile, the old volume, the old dns section of kubeadm-config, and the end of the run.
+func (d *dns) putBack(original string) Decision {
+	why := "the spec goes back to CoreDNS " + d.run.From
+	failed := d.failed()
+	if failed != nil {
+		why = "CoreDNS " + d.to + " was given up: " + failed.Reason
+	}
+	differs := d.config.Data[live.CorefileKey] != original && d.run.Candidate != d.run.Corefile
+	if d.deploy.Image != d.run.From {
+		act := PatchDNS{Image: d.run.From, ResourceVersion: d.deploy.ResourceVersion, Purpose: Restore}
+		if differs && d.deploy.Volume != nil {
+			act.Volume, act.Items = d.deploy.Volume.Name, d.backupItems()
+		}
+		return Do{Step{Subject: subjectDeployment, Why: why, Act: act}}
+	}
+	onBackup := d.mountedKey() == live.CorefileBackupKey
+	if differs && onBackup {
+		if decision := d.awaitRestored(); decision != nil {
+			return decision
+		}
+		return Do{Step{
+			Subject: subjectConfig, Why: why,
+			Act: WriteCorefile{Key: live.CorefileKey, Text: original, ResourceVersion: d.config.ResourceVersion},
+		}}
+	}
+	if onBackup {
+		return Do{Step{
+			Subject: subjectDeployment, Why: why,
+			Act: PatchDNS{Volume: d.deploy.Volume.Name, Items: d.run.Items, ResourceVersion: d.deploy.ResourceVersion, Purpose: Restore},
+		}}
+	}
+	if decision := d.awaitRestored(); decision != nil {
+		return decision
+	}
+	return d.endRestore(why, failed != nil)
+}
+
+// endRestore puts kubeadm-config back and ends the run: with a verification when the spec asked for the way
+// back, without one when the target failed, because the old pods are then all there is to have.
+func (d *dns) endRestore(why string, failed bool) Decision {
+	section := d.wantedKubeadmDNS()
+	if failed {
+		section = d.run.KubeadmDNS
+	}
+	if step := d.syncKubeadm(section, why); step != nil {
+		return Do{*step}
+	}
+	if !failed {
+		return Do{d.verifyStep("every pod of CoreDNS " + d.to + " must answer as before")}
+	}
+	closed := d.run
+	closed.Closed = d.now
+	return Do{Step{Subject: subjectConfig, Why: why + "; everything is as before", Act: RecordDNSRun{ResourceVersion: d.config.ResourceVersion, Run: closed}}}
+}
+
+// sameTag reports whether two images are the same but for a digest.
+func sameTag(a, b string) bool {
+	x, errX := image.Parse(a)
+	y, errY := image.Parse(b)
+	x.Digest, y.Digest = "", ""
+	return errX == nil && errY == nil && x == y
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/theseus-gitops/theseus/reconcile/live"
+	"github.com/theseus-gitops/theseus/reconcile/rollout"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files") //nolint:gochecknoglobals // the flag of go test -update
+
+const (
+	repo     = "registry.k8s.io/coredns/coredns:"
+	oldImage = "registry.k8s.io/coredns:1.6.7"
+)
+
+func wantDNS(tag string) rollout.Want {
+	return rollout.Want{Revision: "rev-" + tag, DNS: &rollout.WantDNS{Tag: tag}}
+}
+
+// outcome is how a played world ended.
+type outcome struct {
+	decision rollout.Decision
+	steps    []string
+}
+
+// play runs decide-do-observe on the world until it ends, at most so many rounds, checking at every step that the
+// pods in service never read a Corefile that is not for their version.
+func play(t *testing.T, w *world, want rollout.Want, kill func(step int) bool) outcome {
+	t.Helper()
+	var out outcome
+	for range 200 {
+		switch d := rollout.Next(want, w.observe(), w.now).(type) {
+		case rollout.Do:
+			if kill != nil && kill(len(out.steps)) {
+				return out
+			}
+			out.steps = append(out.steps, d.Step.Name())
+			w.tell("%-22s %-26s %s", d.Step.Name(), d.Step.Subject, d.Step.Why)
+			err := w.do(d.Step)
+			var failure *rollout.Failure
+			switch {
+			case errors.As(err, &failure):
+				w.tell("  failed: %s", failure.Message)
+				record := rollout.GiveUp(want, w.observe(), *failure, w.now)
+				if record == nil {
+					t.Fatalf("no way to remember %v\n%s", failure, strings.Join(w.story, "\n"))
+				}
+				_ = w.do(*record)
+			case err != nil:
+				t.Fatalf("%s: %v\n%s", d.Step.Name(), err, strings.Join(w.story, "\n"))
+			}
+			w.checkMounted(t)
+			w.pass(time.Second)
+		case rollout.Wait:
+			w.tell("%-22s %s", "  wait", d.Why)
+			w.pass(30 * time.Second)
+		case rollout.Stalled:
+			w.tell("%-22s %s: %s", "stalled", d.Failure.Reason, d.Failure.Message)
+			out.decision = d
+			return out
+		case rollout.Done:
+			w.tell("%-22s %s", "done", d.Why)
+			out.decision = d
+			return out
+		}
+	}
+	t.Fatalf("no end:\n%s", strings.Join(w.story, "\n"))
+	return out
+}
+
+// checkMounted is the invariant of the order: a template never shows its pods a Corefile made for another version.
+func (w *world) checkMounted(t *testing.T) {
+	t.Helper()
+	old := strings.HasSuffix(w.image, ":1.6.7")
+	if migrated := strings.Contains(w.mounted(), "max_concurrent"); old && migrated && w.run.Open() {
+		t.Fatalf("pods of %s would read the migrated Corefile\n%s", w.image, strings.Join(w.story, "\n"))
+	}
+	if w.mounted() == "" {
+		t.Fatalf("pods of %s would read no Corefile\n%s", w.image, strings.Join(w.story, "\n"))
+	}
+}
+
+func TestRollStories(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name  string
+		world func() *world
+		wants []rollout.Want
+	}{
+		{"image-only", func() *world { return newWorld(repo+"v1.14.2", defaultCorefile) }, []rollout.Want{wantDNS("v1.14.6")}},
+		{"migrated", func() *world { return newWorld(oldImage, oldCorefile) }, []rollout.Want{wantDNS("v1.14.6")}},
+		{"role-and-kubeadm-config", func() *world {
+			w := newWorld(repo+"v1.8.0", defaultCorefile)
+			w.role = nil
+			return w
+		}, []rollout.Want{wantDNS("v1.14.6")}},
+		{"volume-without-items", func() *world {
+			w := newWorld(oldImage, oldCorefile)
+			w.items = nil
+			w.data["zone.db"] = "zone"
+			return w
+		}, []rollout.Want{wantDNS("v1.14.6")}},
+		{"canary-fails", func() *world {
+			w := newWorld(repo+"v1.14.2", defaultCorefile)
+			w.badCanary[repo+"v1.14.6"] = true
+			return w
+		}, []rollout.Want{wantDNS("v1.14.6"), wantDNS("v1.14.6")}},
+		{"pods-never-ready", func() *world {
+			w := newWorld(repo+"v1.14.2", defaultCorefile)
+			w.broken[repo+"v1.14.6"] = true
+			return w
+		}, []rollout.Want{wantDNS("v1.14.6"), wantDNS("v1.14.6")}},
+		{"pods-never-ready-after-migration", func() *world {
+			w := newWorld(oldImage, oldCorefile)
+			w.broken[repo+"v1.14.6"] = true
+			return w
+		}, []rollout.Want{wantDNS("v1.14.6"), wantDNS("v1.14.6")}},
+		{"pods-answer-wrongly", func() *world {
+			w := newWorld(repo+"v1.14.2", defaultCorefile)
+			w.badAnswer[repo+"v1.14.6"] = true
+			return w
+		}, []rollout.Want{wantDNS("v1.14.6")}},
+		{"there-and-back-again", func() *world { return newWorld(oldImage, oldCorefile) }, []rollout.Want{wantDNS("v1.14.6"), {Revision: "back", DNS: &rollout.WantDNS{Tag: "1.6.7", Repository: "registry.k8s.io"}}}},
+		{"back-without-a-record", func() *world { return newWorld(repo+"v1.14.6", defaultCorefile) }, []rollout.Want{wantDNS("v1.14.2")}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := c.world()
+			for i, want := range c.wants {
+				w.tell("# wanted: %s (pass %d)", want.DNS.Tag, i+1)
+				play(t, w, want, nil)
+			}
+			w.tell("# in the end: image %s, mounted Corefile %s, volume items %d, kubeadm-config %+v", w.image, textName(w.mounted()), len(w.items), w.kubeadm)
+			golden(t, filepath.Join("testdata", "stories", c.name+".txt"), strings.Join(w.story, "\n")+"\n")
+		})
+	}
+}
+
+func textName(text string) string {
+	switch text {
+	case oldCorefile:
+		return "old"
+	case defaultCorefile:
+		return "default"
+	}
+	return "migrated"
+}
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v: run go test -update ./reconcile/rollout and read the story before you commit it", err)
+	}
+	if string(want) != got {
+		t.Errorf("the story of %s changed (go test -update rewrites it)\ngot:\n%s\nwant:\n%s", path, got, want)
+	}
+}
+
+// The plan is the decision function played forward; what a well-behaved world then does must be the plan.
+func TestPlanIsWhatHappens(t *testing.T) {
+	t.Parallel()
+	for name, w := range map[string]*world{"image-only": newWorld(repo+"v1.14.2", defaultCorefile), "migrated": newWorld(oldImage, oldCorefile)} {
+		plan := rollout.Play(wantDNS("v1.14.6"), w.observe(), w.now)
+		var planned []string
+		for _, s := range plan.Steps {
+			planned = append(planned, s.Name())
+		}
+		happened := play(t, w, wantDNS("v1.14.6"), nil)
+		if got, want := strings.Join(happened.steps, " "), strings.Join(planned, " "); got != want {
+			t.Errorf("%s: happened %s, planned %s", name, got, want)
+		}
+		if _, done := plan.End.(rollout.Done); !done {
+			t.Errorf("%s: the plan ends with %#v, want Done", name, plan.End)
+		}
+	}
+}
+
+// Killed before any step, and run again by a process that remembers nothing: the end is the same.
+func TestKilledAnywhere(t *testing.T) {
+	t.Parallel()
+	worlds := map[string]func() *world{
+		"image-only": func() *world { return newWorld(repo+"v1.14.2", defaultCorefile) },
+		"migrated":   func() *world { return newWorld(oldImage, oldCorefile) },
+		"restored": func() *world {
+			w := newWorld(oldImage, oldCorefile)
+			w.broken[repo+"v1.14.6"] = true
+			return w
+		},
+	}
+	for name, make := range worlds {
+		whole := make()
+		end := play(t, whole, wantDNS("v1.14.6"), nil)
+		for at := range end.steps {
+			w := make()
+			play(t, w, wantDNS("v1.14.6"), func(step int) bool { return step == at })
+			w.pass(time.Minute)
+			play(t, w, wantDNS("v1.14.6"), nil)
+			if w.image != whole.image || w.mounted() != whole.mounted() || w.data[live.CorefileKey] != whole.data[live.CorefileKey] || w.kubeadm != whole.kubeadm {
+				t.Errorf("%s killed before step %d (%s): image %s Corefile %s, want %s %s\n%s", name, at, end.steps[at], w.image, textName(w.mounted()), whole.image, textName(whole.mounted()), strings.Join(w.story, "\n"))
+			}
+			if w.data[live.CorefileBackupKey] != whole.data[live.CorefileBackupKey] {
+				t.Errorf("%s killed before step %d: the backup is not the original", name, at)
+			}
+		}
+	}
+}
