@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// mergeHistory adds the roll that just ended, once, however often the commit is tried. A roll is known by its start and revision.
+func mergeHistory(before []Entry, finished *Entry) []Entry {
+	all := make([]Entry, 0, len(before)+1)
+	add := func(e Entry) {
+		same := func(o Entry) bool { return o.Started.Equal(e.Started) && o.Revision == e.Revision }
+		if !slices.ContainsFunc(all, same) {
+			all = append(all, e)
+		}
+	}
+	if finished != nil {
+		add(tidyEntry(*finished))
+	}
+	for _, e := range before {
+		add(tidyEntry(e))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(all, func(a, b Entry) int {
+		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.Revision, b.Revision))
+	})
+	return all[:min(len(all), HistoryLimit)]
+}
+
+func tidyEntry(e Entry) Entry {
+	out := Entry{
+		Revision: line(e.Revision),
+		From:     tidyVersions(e.From),
+		To:       tidyVersions(e.To),
+		Started:  instant(e.Started),
+		Ended:    instant(e.Ended),
+		Outcome:  line(e.Outcome),
+	}
+	for _, s := range e.Steps {
+		took := time.Duration(s.Duration).Round(100 * time.Millisecond)
+		out.Steps = append(out.Steps, TakenStep{Step: line(s.Step), Subject: line(s.Subject), Duration: Duration(took)})
+	}
+	return out
+}
+
+// changes are the versions that differ, as texts, "CoreDNS v1.14.2 → v1.14.6". What is not known on both sides is no change.
+func changes(from, to Versions) []string {
+	var out []string
+	for _, c := range []struct{ what, from, to string }{
+		{"Kubernetes", from.KubernetesVersion, to.KubernetesVersion},
+		{"base image", from.BaseImage, to.BaseImage},
+		{"CoreDNS", from.CoreDNS, to.CoreDNS},
+	} {
+		if c.from != "" && c.to != "" && c.from != c.to {
+			out = append(out, c.what+" "+c.from+" → "+c.to)
+		}
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// subjectLimit is what forges and `git log --oneline` show of a commit message.
+const subjectLimit = 72
+
+// Subject is the first line of a commit message, or a line for a terminal, about the given reports: at most 72 characters.
+// Give it Commit.Changed, so that it speaks of what changed.
+func Subject(reports []Report) string {
+	switch len(reports) {
+	case 0:
+		return "Update the fleet's status page"
+	case 1:
+		return cut(defuse(line(reports[0].Cluster)+": "+happened(reports[0])), subjectLimit)
+	}
+	counts := map[Outcome]int{}
+	for _, r := range reports {
+		counts[r.Outcome]++
+	}
+	var parts []string
+	for _, o := range []Outcome{Stalled, Invalid, Unreachable, Transient, Converged, Changes, Waiting, Locked, Unknown} {
+		if counts[o] > 0 {
+			parts = append(parts, fmt.Sprint(counts[o], " ", o.Word()))
+		}
+	}
+	return cut(fmt.Sprintf("%d clusters: %s", len(reports), strings.Join(parts, ", ")), subjectLimit)
+}
+
+// Trailers are the last lines of a commit message, three for each report, by cluster.
+func Trailers(reports []Report) string {
+	sorted := slices.SortedStableFunc(slices.Values(reports), func(a, b Report) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	var b strings.Builder
+	for _, r := range sorted {
+		fmt.Fprintf(&b, "Theseus-Cluster: %s\nTheseus-Outcome: %s\n", line(r.Cluster), r.Outcome)
+		if rev := line(r.Revision); rev != "" {
+			b.WriteString("Theseus-Revision: " + rev + "\n")
+		}
+	}
+	return b.String()
+}
+
+// happened is what a report says, in a few words, the most telling first.
+func happened(r Report) string {
+	what := strings.Join(versionsChanged(r), ", ")
+	switch r.Outcome {
+	case Converged:
+		if what == "" {
+			return r.Outcome.Word()
+		}
+		return what + " converged"
+	case Changes:
+		if r.Plan != nil {
+			what = strings.TrimPrefix(what+", "+stepOf(*r.Plan), ", ")
+		}
+		return cmp.Or(what, line(r.Why), r.Outcome.Word())
+	case Stalled:
+		if r.Failure != nil {
+			what = line(r.Failure.Reason + ": " + r.Failure.Message)
+		}
+		return r.Outcome.Word() + ": " + cmp.Or(what, line(r.Why), "needs a person")
+	case Waiting, Invalid, Unreachable, Transient:
+		return strings.TrimSuffix(r.Outcome.Word()+": "+line(r.Why), ": ")
+	case Locked, Unknown:
+	}
+	return r.Outcome.Word()
+}
+
+func versionsChanged(r Report) []string {
+	if r.Finished != nil {
+		e := tidyEntry(*r.Finished)
+		return changes(e.From, e.To)
+	}
+	if r.Live == nil {
+		return nil
+	}
+	l := liveOf(*r.Live)
+	return changes(Versions{KubernetesVersion: l.KubernetesVersion, CoreDNS: l.CoreDNS}, tidyVersions(Versions(r.Want)))
+}

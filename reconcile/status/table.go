@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// stageTable has one line for each cluster of a stage.
+func stageTable(stage string, rows []row) string {
+	title := "Stage " + inline(stage)
+	if stage == "" {
+		title = "Clusters"
+	}
+	var b strings.Builder
+	b.WriteString("## " + title + "\n\n")
+	b.WriteString(tableLine("Cluster", "State", "Kubernetes", "CoreDNS", "Since"))
+	b.WriteString(tableLine("---", "---", "---", "---", "---"))
+	for _, r := range rows {
+		if r.status.Stage != stage {
+			continue
+		}
+		var l Live
+		if r.status.Live != nil {
+			l = *r.status.Live
+		}
+		b.WriteString(tableLine(r.link, r.outcome.Symbol()+" "+state(r),
+			nowAndWanted(l.KubernetesVersion, r.status.Want.KubernetesVersion),
+			nowAndWanted(l.CoreDNS, r.status.Want.CoreDNS), since(r)))
+	}
+	return b.String()
+}
+
+// state is a plain word and, where it helps, how far or what for.
+func state(r row) string {
+	word := r.outcome.Word()
+	switch r.outcome {
+	case Changes:
+		if r.status.Plan != nil {
+			return word + ", " + stepOf(*r.status.Plan)
+		}
+	case Waiting, Transient:
+		return word + ": " + inline(cut(line(r.status.condition(Ready).Message), cellLimit))
+	case Unknown, Converged, Stalled, Invalid, Unreachable, Locked:
+	}
+	return word
+}
+
+// since is when the cluster came into its state.
+func since(r row) string {
+	kind := Reconciling
+	switch r.outcome {
+	case Converged, Unknown:
+		kind = Ready
+	case Stalled, Invalid:
+		kind = StalledType
+	case Changes, Waiting, Unreachable, Locked, Transient:
+	}
+	c := r.status.condition(kind)
+	if c.Type == "" {
+		c = r.status.condition(Ready)
+	}
+	if c.LastTransitionTime.IsZero() {
+		return "–"
+	}
+	return minute(c.LastTransitionTime)
+}
+
+func nowAndWanted(now, want string) string {
+	switch {
+	case now == "" && want == "":
+		return "–"
+	case want == "" || now == want:
+		return inline(now)
+	case now == "":
+		return "→ " + inline(want)
+	}
+	return inline(now) + " → " + inline(want)
+}
+
+// recent are the newest rolls of the fleet.
+func recent(rows []row) string {
+	type ended struct {
+		row
+		Entry
+	}
+	var all []ended
+	for _, r := range rows {
+		for _, e := range r.status.History {
+			all = append(all, ended{r, e})
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(all, func(a, b ended) int {
+		return cmp.Or(b.Ended.Compare(a.Ended), strings.Compare(a.name, b.name))
+	})
+	var b strings.Builder
+	b.WriteString("## Recent changes\n\n")
+	b.WriteString(tableLine("Ended", "Cluster", "Outcome", "Change", "Took"))
+	b.WriteString(tableLine("---", "---", "---", "---", "---"))
+	for _, e := range all[:min(len(all), pageHistory)] {
+		took := "–"
+		if d := e.Ended.Sub(e.Started); !e.Started.IsZero() && d >= 0 {
+			took = d.Round(time.Second).String()
+		}
+		outcome := outcomeOfReason(e.Outcome)
+		what := cmp.Or(strings.Join(changes(e.From, e.To), ", "), "no version changed")
+		b.WriteString(tableLine(minute(e.Ended), e.link, outcome.Symbol()+" "+inline(e.Outcome), inline(what), took))
+	}
+	return b.String()
+}
+
+func tableLine(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
