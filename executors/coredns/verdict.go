@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package coredns
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// podState is how far a canary is.
+type podState int
+
+const (
+	// starting: on a node and on its way, for all that is known.
+	starting podState = iota
+	// unplaced: no node has taken it.
+	unplaced
+	// pulling: a kubelet could not pull an image, and will try again.
+	pulling
+	// ready: it says that it is.
+	ready
+	// broken: it won't ever be Ready, and the target or its configuration is why.
+	broken
+	// disrupted: it was taken away for reasons that are not its own.
+	disrupted
+)
+
+// verdict is what a pod's status says about a canary, with the sentence for it.
+type verdict struct {
+	state podState
+	why   string
+}
+
+// verdictOn reads a pod that is never restarted.
+func verdictOn(pod *corev1.Pod) verdict {
+	if why := taken(pod); why != "" {
+		return verdict{disrupted, why}
+	}
+	if why := ended(pod); why != "" {
+		return verdict{broken, why}
+	}
+	if condition(pod, corev1.PodReady) == corev1.ConditionTrue {
+		return verdict{ready, ""}
+	}
+	if v := waits(pod); v.state != starting || v.why != "" {
+		return v
+	}
+	if pod.Spec.NodeName == "" {
+		return verdict{unplaced, unplacedWhy(pod)}
+	}
+	return verdict{starting, unready(pod)}
+}
+
+// taken says who took the pod away: an eviction, a preemption, a node that went or would not have it.
+// status.reason is set by the kubelet and by controllers, never for a container that just exited.
+func taken(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil {
+		return "somebody is deleting it"
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return brief(c.Reason+": "+c.Message, 300)
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" && pod.Status.Reason != "DeadlineExceeded" {
+		return brief(pod.Status.Reason+": "+pod.Status.Message, 300)
+	}
+	return ""
+}
+
+// ended describes containers that came to their end, "" when none did.
+func ended(pod *corev1.Pod) string {
+	var out []string
+	for _, s := range pod.Status.InitContainerStatuses {
+		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
+			out = append(out, exit("init container "+s.Name, t))
+		}
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		if t := s.State.Terminated; t != nil {
+			out = append(out, exit("container "+s.Name, t))
+		}
+	}
+	if len(out) == 0 && (pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded) {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("the pod ended as %s %s", pod.Status.Phase, pod.Status.Reason)))
+	}
+	return strings.Join(out, "; ")
+}
+
+func exit(who string, t *corev1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("%s exited with code %d", who, t.ExitCode)
+	if t.Reason != "" {
+		text += " (" + t.Reason + ")"
+	}
+	if t.Message != "" {
+		text += ": " + tail(t.Message)
+	}
+	return text
+}
+
+// waits describes a container that can't start.
+func waits(pod *corev1.Pod) verdict {
+	var all verdict
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		w := s.State.Waiting
+		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
+			continue
+		}
+		text := fmt.Sprintf("container %s waits: %s", s.Name, w.Reason)
+		if w.Message != "" {
+			text += ": " + brief(w.Message, 400)
+		}
+		if t := s.LastTerminationState.Terminated; t != nil {
+			text += "; before, " + exit("it", t)
+		}
+		state := starting
+		switch w.Reason {
+		case "InvalidImageName", "ErrImageNeverPull", "CrashLoopBackOff":
+			state = broken
+		case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
+			state = pulling
+		}
+		all = worse(all, verdict{state, text})
+	}
+	return all
+}
+
+func worse(a, b verdict) verdict {
+	if a.why == "" || b.state > a.state {
+		return b
+	}
+	return a
+}
+
+func unplacedWhy(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return brief(c.Reason+": "+c.Message, 400)
+		}
+	}
+	return "the scheduler has not looked at it"
+}
+
+// unready names the containers that are not Ready, as far as the kubelet told.
+func unready(pod *corev1.Pod) string {
+	var out []string
+	for _, s := range pod.Status.ContainerStatuses {
+		switch {
+		case s.State.Running != nil && !s.Ready:
+			out = append(out, "container "+s.Name+" runs, but its readiness probe does not pass")
+		case s.State.Waiting != nil:
+			out = append(out, "container "+s.Name+" waits: "+s.State.Waiting.Reason)
+		}
+	}
+	if len(out) == 0 {
+		return "its node has not started it"
+	}
+	return strings.Join(out, "; ")
+}
+
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionStatus {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == kind {
+			return c.Status
+		}
+	}
+	return corev1.ConditionUnknown
+}
+
+func hasTerminationMessage(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return (s.State.Terminated != nil && s.State.Terminated.Message != "") ||
+			(s.LastTerminationState.Terminated != nil && s.LastTerminationState.Terminated.Message != "")
+	})
+}
+
+func onNode(pod *corev1.Pod) string {
+	if pod == nil || pod.Spec.NodeName == "" {
+		return ""
+	}
+	return " (node " + pod.Spec.NodeName + ")"
+}
+
+// brief is one line of bounded length, without control characters: it goes into statuses and commits.
+func brief(text string, most int) string {
+	line := []rune(oneLine(text))
+	if len(line) <= most {
+		return string(line)
+	}
+	return string(line[:most]) + "…"
+}
+
+// tail is brief for logs, of which the end says why.
+func tail(text string) string {
+	const most = 400
+	line := []rune(oneLine(text))
+	if len(line) <= most {
+		return string(line)
+	}
+	return "…" + string(line[len(line)-most:])
+}
+
+func oneLine(text string) string {
+	words := strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+	return strings.Join(words, " ")
+}
