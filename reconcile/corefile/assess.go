@@ -3,6 +3,7 @@
 package corefile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -103,67 +104,87 @@ func (a *assessor) unknownVersion() string {
 // judgeKnown asks the library, whose two ends are known to it.
 func (a *assessor) judgeKnown() Assessment {
 	alike, err := readsAlike(a.request.Corefile, a.blocks)
-	if err == nil && alike {
-		var notices []Notice
-		if notices, err = a.hop.notices(a.request.Corefile); err == nil {
-			return a.follow(notices)
-		}
-	}
-	why := "it reads this Corefile differently from CoreDNS (a block on one line, nested in an option, or without braces)"
-	if err != nil {
-		why = err.Error()
+	switch {
+	case err == nil && alike:
+		return a.walk()
+	case err == nil:
+		err = errors.New("it reads this Corefile differently from CoreDNS (a block on one line, nested in an option, or without braces)")
 	}
 	if a.hop.from.Compare(settled) < 0 {
-		return a.refused(fmt.Sprintf("the migration library can't be used: %s; write the Corefile with one plugin or option a line and braces around "+
-			"each server block, or set coreDNS.skipCorefileMigration after checking it", why))
+		return a.refused(fmt.Sprintf("the migration library can't be used: %v; write the Corefile with one plugin or option a line and braces around "+
+			"each server block, or set coreDNS.skipCorefileMigration after checking it", err))
 	}
-	a.warn("the notices of the migration library are left out: %s", why)
+	a.warn("the notices of the migration library are left out: %v", err)
 	return a.finish(a.unchanged(fmt.Sprintf("from %s on, no version needs a change of the Corefile", bare(settled))))
 }
 
-// follow does what the notices ask for: nothing, or a migration.
-func (a *assessor) follow(notices []Notice) Assessment {
-	kept := a.notices
-	a.notices = append(slices.Clone(kept), notices...)
-	if !slices.ContainsFunc(notices, asksForChange) {
-		return a.finish(a.unchanged(fmt.Sprintf("nothing in the Corefile is removed or newly a default between CoreDNS %s and %s", bare(a.hop.from), bare(a.hop.to))))
+// walk goes from version to version and does what the notices of each ask for.
+func (a *assessor) walk() Assessment {
+	now := revision{text: a.request.Corefile, blocks: a.blocks}
+	var needs []string
+	steps := a.hop.steps()
+	for _, step := range steps {
+		next, notices, err := a.step(step, now)
+		a.notices = append(a.notices, notices...)
+		need := asked(notices)
+		if err != nil {
+			return a.refused(fmt.Sprintf("CoreDNS %s: the Corefile can't be migrated: %v; change it by hand for that version (%s), "+
+				"or set coreDNS.skipCorefileMigration", bare(step.to), err, cmp.Or(need, "see its release notes")))
+		}
+		if need != "" {
+			needs = append(needs, need)
+		}
+		now = next
 	}
-	out, told, err := a.migrated(notices)
+	unknown, err := steps[len(steps)-1].unsupported(now.text)
 	if err != nil {
-		return a.refused(fmt.Sprintf("the Corefile needs changes for CoreDNS %s (%s), but its migration can't be used: %v; make the change by hand, "+
-			"or set coreDNS.skipCorefileMigration", bare(a.hop.to), asked(notices), err))
+		a.warn("the migration library can't tell what it does not know: %v", err)
 	}
-	a.notices = append(slices.Clone(kept), told...)
-	if out == a.request.Corefile {
-		return a.finish(a.unchanged(fmt.Sprintf("the Corefile already has what CoreDNS %s needs", bare(a.hop.to))))
+	a.notices = append(a.notices, unknown...)
+	if now.text == a.request.Corefile {
+		return a.finish(a.unchanged(fmt.Sprintf("the Corefile has all that CoreDNS %s needs, and nothing that was removed since %s", bare(a.hop.to), bare(a.hop.from))))
 	}
-	judged := a.unchanged(fmt.Sprintf("CoreDNS %s needs it: %s", bare(a.hop.to), asked(told)))
-	judged.Outcome, judged.Corefile = Migrated, out
+	if hasComments(a.request.Corefile) {
+		a.warn("the migrated Corefile has no comments and no spacing of its own: the migration library does not keep them")
+	}
+	judged := a.unchanged(fmt.Sprintf("CoreDNS %s needs it: %s", bare(a.hop.to), strings.Join(needs, " ")))
+	judged.Outcome, judged.Corefile = Migrated, now.text
 	return a.finish(judged)
 }
 
-// migrated runs the library and checks its output. The original is returned when the output says the same.
-func (a *assessor) migrated(notices []Notice) (string, []Notice, error) {
-	out, err := a.hop.migrate(a.request.Corefile)
-	if err != nil {
-		return "", nil, err
+// revision is a Corefile on the way.
+type revision struct {
+	text   string
+	blocks []block
+}
+
+// step brings a Corefile to the next version: it stays as it is unless a notice asks for a change. The notices that are
+// returned are those that hold for this Corefile, or all of them with an error.
+func (a *assessor) step(step hop, now revision) (revision, []Notice, error) {
+	notices, err := step.notices(now.text)
+	if err != nil || !slices.ContainsFunc(notices, asksForChange) {
+		return now, notices, err
 	}
-	after, err := parse(out)
+	out, err := step.migrate(now.text)
 	if err != nil {
-		return "", nil, fmt.Errorf("its output does not load: %w", err)
+		return now, notices, err
 	}
-	v := verifier{hop: a.hop, notices: notices, original: a.source, migrated: newSource(after, a.request.OtherKeys)}
-	told, err := v.verify(a.blocks, after)
+	blocks, err := parse(out)
 	if err != nil {
-		return "", nil, err
+		return now, notices, fmt.Errorf("the result does not load: %w", err)
 	}
-	if slices.EqualFunc(a.blocks, after, block.equal) {
-		return a.request.Corefile, told, nil
+	v := verifier{hop: step, notices: notices, before: newSource(now.blocks, a.request.OtherKeys), after: newSource(blocks, a.request.OtherKeys)}
+	told, err := v.verify(now.blocks, blocks)
+	if err != nil {
+		return now, notices, err
+	}
+	if slices.EqualFunc(now.blocks, blocks, block.equal) {
+		return now, told, nil
 	}
 	if same, err := stable(out); err != nil || !same {
-		return "", nil, errors.Join(errors.New("its output changes when it is read again"), err)
+		return now, notices, errors.Join(errors.New("the result changes when it is read again"), err)
 	}
-	return out, told, nil
+	return revision{text: out, blocks: blocks}, told, nil
 }
 
 func asksForChange(n Notice) bool {
@@ -206,59 +227,6 @@ func (a *assessor) goneDirective(blocks []block, where string) string {
 		}
 	}
 	return ""
-}
-
-// checkImports judges imported keys, which are never migrated. It returns a reason to refuse, or nothing.
-func (a *assessor) checkImports() string {
-	for _, i := range a.source.files(a.blocks) {
-		a.notices = append(a.notices, i.warning())
-		for _, key := range i.keys {
-			if reason := a.checkKey(i, key); reason != "" {
-				return reason
-			}
-		}
-	}
-	return ""
-}
-
-func (a *assessor) checkKey(i importLine, key string) string {
-	where := fmt.Sprintf("ConfigMap key %s (imported in line %d)", key, i.line)
-	text := i.wrap(a.request.OtherKeys[key])
-	blocks, err := parse(text)
-	if err != nil {
-		return fmt.Sprintf("%s: %v: CoreDNS could not load it; correct it first", where, err)
-	}
-	if reason := a.goneDirective(blocks, where); reason != "" {
-		return reason
-	}
-	if a.hop.from.Compare(settled) >= 0 {
-		return ""
-	}
-	alike, err := readsAlike(text, blocks)
-	if err != nil || !alike {
-		return where + ": the migration library can't read it as CoreDNS does; write one plugin or option a line, or set coreDNS.skipCorefileMigration"
-	}
-	notices, err := a.hop.notices(text)
-	if err != nil {
-		return fmt.Sprintf("%s: %v", where, err)
-	}
-	for _, n := range notices {
-		if n.Severity == SeverityRemoved || n.Severity == SeverityNewDefault && (n.Option != "" || i.place == betweenBlocks && a.wouldGain(text, n.Plugin)) {
-			return fmt.Sprintf("%s: %s Imported text is not migrated: make the change there by hand first, or set coreDNS.skipCorefileMigration", where, n.Message)
-		}
-	}
-	return ""
-}
-
-// wouldGain says whether a migration of imported server blocks would add the plugin, or can't be done.
-func (a *assessor) wouldGain(text, plugin string) bool {
-	out, err := a.hop.migrate(text)
-	if err != nil {
-		return true
-	}
-	before, errBefore := directiveCount(text, plugin)
-	after, errAfter := directiveCount(out, plugin)
-	return errBefore != nil || errAfter != nil || after > before
 }
 
 // warnAboutVariables names plugins that only CoreDNS's environment knows.

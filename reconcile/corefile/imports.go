@@ -24,6 +24,7 @@ const (
 
 // importLine is one import that names files.
 type importLine struct {
+	where  string // "" for the Corefile, else the key that holds the import
 	line   int
 	path   string
 	place  place
@@ -91,24 +92,24 @@ func (s source) matching(pattern string) []string {
 	return keys
 }
 
-// wrap makes a Corefile of a key's text, so that it can be judged alone.
+// wrap makes a Corefile of a key's text, so that it can be judged alone. Line numbers stay those of the key.
 func (i importLine) wrap(text string) string {
 	switch i.place {
 	case inBlock:
-		return "imported {\n" + text + "\n}\n"
+		return "imported { " + text + "\n}\n"
 	case inPlugin:
-		return "imported {\n" + i.plugin + " {\n" + text + "\n}\n}\n"
+		return "imported { " + i.plugin + " { " + text + "\n}\n}\n"
 	case betweenBlocks:
 	}
 	return text
 }
 
 func (i importLine) warning() Notice {
-	text := fmt.Sprintf("line %d imports %q, which is not a key of the ConfigMap: what it holds was not checked", i.line, i.path)
+	text := "which is not a key of the ConfigMap: what it holds was not checked"
 	if len(i.keys) > 0 {
-		text = fmt.Sprintf("line %d imports %q (ConfigMap keys %s): imported text is checked, but never migrated", i.line, i.path, strings.Join(i.keys, ", "))
+		text = fmt.Sprintf("ConfigMap keys %s: imported text is checked, but never migrated", strings.Join(i.keys, ", "))
 	}
-	return Notice{Severity: SeverityWarning, Message: text}
+	return Notice{Severity: SeverityWarning, Message: fmt.Sprintf("%sline %d imports %q, %s", i.where, i.line, i.path, text)}
 }
 
 // effective returns the plugins of a block with its imports replaced by what they bring, as far as that is known.

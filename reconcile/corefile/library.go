@@ -39,32 +39,46 @@ func guard(what string, err *error) {
 	}
 }
 
-// hop is one version change that the library knows both ends of.
+// hop is a version change whose two ends the library knows.
 type hop struct{ from, to skew.Version }
 
-// notices asks the library what is deprecated, ignored, removed or newly a default on the way, and what it has no record
-// of at the end of it. What only a version in between did not know is left out.
+// steps splits a hop into those between neighbouring versions. The library looks for notices in the text it starts from,
+// and so misses what concerns text that an earlier version made (a forward that was a proxy); step by step it does not.
+func (h hop) steps() []hop {
+	var list []hop
+	at := h.from
+	for _, text := range migration.ValidVersions() {
+		v, err := skew.ParseTag(text)
+		if err == nil && v.Compare(at) > 0 && v.Compare(h.to) <= 0 {
+			list = append(list, hop{from: at, to: v})
+			at = v
+		}
+	}
+	return list
+}
+
+// notices asks the library what is deprecated, ignored, removed or newly a default.
 func (h hop) notices(corefile string) (list []Notice, err error) {
 	defer guard("notices", &err)
 	found, err := migration.Deprecated(bare(h.from), bare(h.to), corefile)
 	if err != nil {
 		return nil, fmt.Errorf("notices: %w", err)
 	}
-	removed := map[[2]string]bool{}
 	for _, n := range found {
-		s := severities[n.Severity]
-		if s == SeverityRemoved {
-			removed[[2]string{n.Plugin, n.Option}] = true
-		}
-		list = append(list, Notice{Plugin: n.Plugin, Option: n.Option, Severity: s, Message: n.ToString()})
+		list = append(list, Notice{Plugin: n.Plugin, Option: n.Option, Severity: severities[n.Severity], Message: n.ToString()})
 	}
+	return tidy(list), nil
+}
+
+// unsupported asks the library what it has no record of in the version at the end.
+func (h hop) unsupported(corefile string) (list []Notice, err error) {
+	defer guard("notices", &err)
 	unknown, err := migration.Unsupported(bare(h.from), bare(h.to), corefile)
 	if err != nil {
 		return nil, fmt.Errorf("notices: %w", err)
 	}
 	for _, n := range unknown {
-		gone := removed[[2]string{n.Plugin, n.Option}] || removed[[2]string{n.Plugin, ""}]
-		if n.Version == bare(h.to) && !gone && n.Plugin != importName {
+		if n.Version == bare(h.to) && n.Plugin != importName && n.Option != importName {
 			list = append(list, unsupported(n.Plugin, n.Option))
 		}
 	}
@@ -73,11 +87,10 @@ func (h hop) notices(corefile string) (list []Notice, err error) {
 
 //nolint:gochecknoglobals // read-only table
 var severities = map[string]Severity{
-	migration.SevDeprecated:  SeverityDeprecated,
-	migration.SevIgnored:     SeverityIgnored,
-	migration.SevRemoved:     SeverityRemoved,
-	migration.SevNewDefault:  SeverityNewDefault,
-	migration.SevUnsupported: SeverityUnsupported,
+	migration.SevDeprecated: SeverityDeprecated,
+	migration.SevIgnored:    SeverityIgnored,
+	migration.SevRemoved:    SeverityRemoved,
+	migration.SevNewDefault: SeverityNewDefault,
 }
 
 func unsupported(plugin, option string) Notice {
@@ -91,15 +104,30 @@ func unsupported(plugin, option string) Notice {
 	}
 }
 
-// migrate runs the library. Deprecated things stay until they are ignored or removed.
+// migrate runs the library. Deprecated things stay until they are ignored or removed. Where stub domains are moved out,
+// one run may leave some behind, because the library deletes from the list it walks over; it is run until nothing moves.
 func (h hop) migrate(corefile string) (out string, err error) {
 	defer guard("migration", &err)
-	out, err = migration.Migrate(bare(h.from), bare(h.to), corefile, false)
-	if err != nil {
-		return "", fmt.Errorf("migration: %w", err)
+	for range maxRuns {
+		out, err = migration.Migrate(bare(h.from), bare(h.to), corefile, false)
+		if err != nil {
+			return "", fmt.Errorf("migration: %w", err)
+		}
+		if h.to.Compare(stubSplit) != 0 || out == corefile {
+			return out, nil
+		}
+		corefile = out
 	}
-	return out, nil
+	return "", fmt.Errorf("migration: its output still changes after %d runs", maxRuns)
 }
+
+// maxRuns is more than any Corefile with a sane number of stub domains needs: each run moves at least half of them.
+const maxRuns = 16
+
+// stubSplit is the last version at which the library moves stub domains out into server blocks of their own.
+//
+//nolint:gochecknoglobals // read-only value
+var stubSplit = skew.Version{Major: 1, Minor: 5}
 
 // readsAlike says whether the library sees the same blocks, plugins and options in a text as CoreDNS does. It does not
 // for braces on one line, blocks nested in options and single server blocks without braces, and then its notices are

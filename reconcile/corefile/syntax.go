@@ -102,6 +102,15 @@ func lex(text string) []token {
 	return tokens
 }
 
+// hasComments says whether a text has a # outside of what the lexer keeps.
+func hasComments(text string) bool {
+	kept := 0
+	for _, t := range lex(text) {
+		kept += strings.Count(t.text, "#")
+	}
+	return strings.Count(text, "#") > kept
+}
+
 func (p *parser) more() bool  { return p.next < len(p.tokens) }
 func (p *parser) peek() token { return p.tokens[p.next] }
 

@@ -7,22 +7,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/theseus-gitops/theseus/reconcile/skew"
 )
 
-// stubSplit is the last version at which the library moves stub domains out into server blocks of their own.
-//
-//nolint:gochecknoglobals // read-only value
-var stubSplit = skew.Version{Major: 1, Minor: 5}
-
-// verifier compares a migrated Corefile with the original: what differs must be named by a notice.
+// verifier compares the Corefile after one step with that before: what differs must be named by a notice.
 type verifier struct {
-	hop      hop
-	notices  []Notice
-	original source
-	migrated source
-	applied  map[int]bool // indexes of notices whose change was seen
+	hop     hop
+	notices []Notice
+	before  source
+	after   source
+	applied map[int]bool // indexes of notices whose change was seen
 }
 
 // verify returns the notices that describe what the migration did, or why its output can't be used.
@@ -120,7 +113,35 @@ func (v *verifier) block(before, after block) ([]directive, error) {
 			return nil, fmt.Errorf("%q was added, which no notice explains", d)
 		}
 	}
-	return moved, nil
+	return moved, v.transfers(before, after)
+}
+
+// transfers checks that every address of kubernetes's transfer options, removed in 1.8.0, is in a transfer plugin
+// afterwards: of several options the library carries over only the last.
+func (v *verifier) transfers(before, after block) error {
+	if v.find("kubernetes", "transfer", SeverityRemoved) < 0 {
+		return nil
+	}
+	kept := addressesTo(after.body, "transfer", "to", 0)
+	for _, address := range addressesTo(before.body, "kubernetes", "transfer", 1) {
+		if !slices.Contains(kept, address) {
+			return fmt.Errorf("zone transfers to %s are lost", address)
+		}
+	}
+	return nil
+}
+
+// addressesTo collects the arguments, after the first skip ones, of an option in all plugins of one name.
+func addressesTo(plugins []directive, plugin, option string, skip int) []string {
+	var list []string
+	for _, d := range plugins {
+		for _, o := range d.body {
+			if d.name == plugin && o.name == option {
+				list = append(list, o.args[min(skip, len(o.args)):]...)
+			}
+		}
+	}
+	return list
 }
 
 // addition says whether a plugin that was not there before is explained. The transfer plugin takes the place of the
@@ -179,7 +200,7 @@ func shortened(before, after directive) bool {
 // movable says whether the library may move a plugin out: a stub domain, forwarded inside the root block.
 func (v *verifier) movable(b block, d directive) bool {
 	root := len(b.addresses) == 1 && (b.addresses[0] == "." || b.addresses[0] == ".:53")
-	return root && v.hop.from.Compare(stubSplit) < 0 && (d.name == "forward" || d.name == "proxy") && len(d.args) > 0 && d.args[0] != "."
+	return root && v.hop.to.Compare(stubSplit) <= 0 && (d.name == "forward" || d.name == "proxy") && len(d.args) > 0 && d.args[0] != "."
 }
 
 // stubBlocks checks that each stub domain that was moved out has exactly one server block of its own.
@@ -210,8 +231,8 @@ func (v *verifier) isStub(d directive, b block) bool {
 // onceOnly refuses a plugin that a block, with its imports, had at most once and now has several times: two forward
 // plugins after two proxy plugins (coredns/corefile-migration#71), or a default that an import already brings.
 func (v *verifier) onceOnly(before, after block) error {
-	had := count(v.original.effective(before))
-	for name, n := range count(v.migrated.effective(after)) {
+	had := count(v.before.effective(before))
+	for name, n := range count(v.after.effective(after)) {
 		if n > max(1, had[name]) {
 			return fmt.Errorf("it would have %d %s plugins, imports included: merge or remove all but one first", n, name)
 		}
