@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/theseus-gitops/theseus/gitsource"
+	"github.com/theseus-gitops/theseus/reconcile"
+	"github.com/theseus-gitops/theseus/reconcile/spec"
+)
+
+// repository is the fleet repository behind the ports that package reconcile asks for.
+type repository struct{ *gitsource.Repo }
+
+var (
+	_ reconcile.Source       = repository{}
+	_ reconcile.StatusBranch = repository{}
+)
+
+// open opens the repository that the flags name.
+func (f *fleetFlags) open(ctx context.Context, secrets secretSource) (repository, error) {
+	if f.repo == "" {
+		return repository{}, usage("--repo is missing: name the fleet repository, for example --repo https://git.example.com/fleet.git or --repo ./fleet")
+	}
+	options := gitsource.Options{URL: f.repo, Branch: f.branch, Path: f.path, AllowInsecureHTTP: f.insecureHTTP}
+	if f.repoSecret != "" {
+		data, err := secrets.all(ctx, "", f.repoSecret)
+		if err != nil {
+			return repository{}, fmt.Errorf("--repo-secret: %w", err)
+		}
+		if options.Auth, err = gitsource.AuthFromSecret(f.repo, data); err != nil {
+			return repository{}, fmt.Errorf("--repo-secret %s: %w", f.repoSecret, err)
+		}
+	}
+	repo, err := gitsource.Open(options)
+	if err != nil {
+		return repository{}, err
+	}
+	return repository{repo}, nil
+}
+
+// Head implements reconcile.Source.
+func (r repository) Head(ctx context.Context) (string, error) {
+	head, err := r.Repo.Head(ctx)
+	return string(head), err
+}
+
+// Files implements reconcile.Source.
+func (r repository) Files(ctx context.Context, revision string) ([]spec.File, error) {
+	files, err := r.Repo.Files(ctx, gitsource.Revision(revision))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]spec.File, 0, len(files))
+	for _, f := range files {
+		out = append(out, spec.File{Path: f.Path, Data: f.Data, Kind: kindOf(f)})
+	}
+	return out, nil
+}
+
+func kindOf(f gitsource.File) spec.FileKind {
+	switch f.Kind {
+	case gitsource.Symlink:
+		return spec.Symlink
+	case gitsource.Submodule:
+		return spec.Submodule
+	case gitsource.Regular:
+	}
+	if f.TooLarge {
+		return spec.TooLarge
+	}
+	return spec.Regular
+}
+
+// Commit implements reconcile.StatusBranch.
+func (r repository) Commit(ctx context.Context, c reconcile.Commit) error {
+	_, err := r.Repo.Commit(ctx, gitsource.CommitRequest{
+		Branch: c.Branch, Message: c.Message,
+		Change: func(present gitsource.Tree) (map[string][]byte, error) {
+			files, err := present.Files(c.Prefix)
+			if err != nil {
+				return nil, err
+			}
+			return c.Change(files)
+		},
+	})
+	var refused *gitsource.PushRefusedError
+	if errors.As(err, &refused) {
+		return fmt.Errorf("%w: %w", reconcile.ErrPushRefused, err)
+	}
+	return err
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// stream is where a command reads and writes.
+type stream struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+const about = `Theseus keeps kubeadm clusters at the versions that a Git repository asks for.
+
+It reads declarative cluster specs, compares them with the live clusters, carries out one safe step after
+another until they agree, and commits what happened to a status branch. Every step is explained before it
+happens; being killed anywhere is harmless: the next run observes again and goes on.
+
+Start with a look that changes nothing:
+
+  theseus validate ./fleet                  # are the specs right?
+  theseus plan --repo https://git.example.com/fleet.git --secrets ./secrets
+
+then let it work, once by hand or from a CronJob:
+
+  theseus reconcile --repo https://git.example.com/fleet.git --secrets ./secrets
+  theseus status --repo https://git.example.com/fleet.git
+`
+
+// run is the whole program but for the process around it. It returns the exit code.
+func run(ctx context.Context, args []string, std stream, signals <-chan os.Signal) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			_, _ = fmt.Fprintf(std.err, "theseus: panic: %v\n%s\nThis is a defect. Nothing is half written: every step can be repeated. Run the command again.\n", p, debug.Stack())
+			code = exitPanic
+		}
+	}()
+	app := &app{std: std, signals: signals}
+	root := &cobra.Command{
+		Use: "theseus", Short: "Upgrade kubeadm clusters from Git", Long: about,
+		SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetArgs(args)
+	root.SetIn(std.in)
+	root.SetOut(std.out)
+	root.SetErr(std.err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &exitError{code: exitUsage, err: fmt.Errorf("%w (see theseus %s --help)", err, c.Name())}
+	})
+	root.AddCommand(app.reconcileCommand(), app.planCommand(), app.statusCommand(), app.validateCommand(),
+		app.schemaCommand(), app.corednsCommand(), app.versionCommand())
+	return app.exitCode(root.ExecuteContext(ctx))
+}
+
+// app is what commands share: the streams and the wish to stop.
+type app struct {
+	std     stream
+	signals <-chan os.Signal
+}
+
+// exitCode prints what went wrong, once, and gives the code for it.
+func (a *app) exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) {
+		exit = &exitError{code: exitFailed, err: err}
+		if strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "accepts ") {
+			exit.code = exitUsage // cobra's own errors about arguments have no type
+		}
+	}
+	if exit.err != nil {
+		_, _ = fmt.Fprintf(a.std.err, "theseus: %v\n", exit.err)
+	}
+	return exit.code
+}
+
+// usage is an error in how the command was called.
+func usage(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}

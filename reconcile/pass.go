@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/theseus-gitops/theseus/reconcile/live"
+	"github.com/theseus-gitops/theseus/reconcile/rollout"
+	"github.com/theseus-gitops/theseus/reconcile/spec"
+	"github.com/theseus-gitops/theseus/reconcile/status"
+)
+
+// Pass is one look at a fleet. All its fields but Only, Stop and Until must be set.
+type Pass struct {
+	Source    Source
+	Status    StatusBranch
+	Connector Connector
+	Progress  Progress
+	Now       func() time.Time
+	Sleep     func(ctx context.Context, d time.Duration) error
+	// PollEvery is the pause between two looks while something is awaited.
+	PollEvery time.Duration
+	// Parallel is how many clusters are worked on at once.
+	Parallel int
+	// Only names the clusters to look at; empty means all.
+	Only []string
+	// Stop is closed when the process is asked to end.
+	Stop <-chan struct{}
+	// Until is when no further step is begun.
+	Until time.Time
+}
+
+// Result is what a pass found and did.
+type Result struct {
+	// Head is the commit of the specs.
+	Head     string
+	Problems spec.Problems
+	Clusters []ClusterResult
+	// PublishError is why status could not be committed, nil when it was or when there was nothing new.
+	PublishError error
+}
+
+// ClusterResult is the part of one cluster.
+type ClusterResult struct {
+	Report status.Report
+	// Plan is filled by Plan only.
+	Plan rollout.Plan
+}
+
+// fleet is the specs of one commit, resolved.
+type fleet struct {
+	head     string
+	repo     spec.Repository
+	problems spec.Problems
+	clusters []member
+	stages   []string
+	known    []string
+}
+
+// member is one cluster of the fleet: its effective spec, or a report of why there is none.
+type member struct {
+	spec   spec.EffectiveCluster
+	report status.Report
+	broken bool
+}
+
+// Run does one pass: specs, then every cluster on its own, then one commit of what is new.
+func (p *Pass) Run(ctx context.Context) (Result, error) {
+	f, err := p.read(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	reports := make([]status.Report, len(f.clusters))
+	p.each(f, func(i int, m member) { reports[i] = p.roll(ctx, f, m) })
+	result := Result{Head: f.head, Problems: f.problems}
+	for _, r := range reports {
+		result.Clusters = append(result.Clusters, ClusterResult{Report: r})
+	}
+	result.PublishError = p.publish(ctx, f, reports)
+	return result, nil
+}
+
+// Plan observes every cluster and plays the decision forward. It writes nothing anywhere.
+func (p *Pass) Plan(ctx context.Context) (Result, error) {
+	f, err := p.read(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Head: f.head, Problems: f.problems, Clusters: make([]ClusterResult, len(f.clusters))}
+	p.each(f, func(i int, m member) { result.Clusters[i] = p.plan(ctx, m) })
+	return result, nil
+}
+
+// each runs one function per cluster, so many at once.
+func (p *Pass) each(f fleet, do func(i int, m member)) {
+	slots := make(chan struct{}, max(1, p.Parallel))
+	var all sync.WaitGroup
+	for i, m := range f.clusters {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			do(i, m)
+		})
+	}
+	all.Wait()
+}
+
+// read polls, reads and resolves the specs.
+func (p *Pass) read(ctx context.Context) (fleet, error) {
+	head, err := p.Source.Head(ctx)
+	if err != nil {
+		return fleet{}, err
+	}
+	files, err := p.Source.Files(ctx, head)
+	if err != nil {
+		return fleet{}, err
+	}
+	f := fleet{head: head}
+	f.repo, f.problems = spec.Parse(files)
+	f.resolve()
+	if err := f.keepOnly(p.Only); err != nil {
+		return fleet{}, err
+	}
+	return f, nil
+}
+
+// connect is the cluster's Target, or the report of why there is none.
+func (p *Pass) connect(ctx context.Context, m member) (Target, *status.Report) {
+	target, err := p.Connector.Connect(ctx, m.spec)
+	if err == nil {
+		return target, nil
+	}
+	r := m.report
+	r.Outcome, r.Why = outcomeOf(err), err.Error()
+	return Target{}, &r
+}
+
+// roll is the part of one cluster in Run.
+func (p *Pass) roll(ctx context.Context, f fleet, m member) (report status.Report) {
+	if m.broken {
+		return m.report
+	}
+	target, failed := p.connect(ctx, m)
+	if failed != nil {
+		return *failed
+	}
+	roller := &Roller{
+		Want: wantOf(m.spec), Target: target, Report: m.report, Progress: p.Progress, Now: p.Now, Sleep: p.Sleep,
+		PollEvery: p.PollEvery, Stop: p.Stop, Until: p.Until,
+		Announce: func(ctx context.Context, r status.Report) error { return p.publish(ctx, f, []status.Report{r}) },
+	}
+	return roller.Roll(ctx)
+}
+
+// plan is the part of one cluster in Plan.
+func (p *Pass) plan(ctx context.Context, m member) ClusterResult {
+	if m.broken {
+		return ClusterResult{Report: m.report}
+	}
+	target, failed := p.connect(ctx, m)
+	if failed != nil {
+		return ClusterResult{Report: *failed}
+	}
+	want := wantOf(m.spec)
+	s := &roll{Roller: &Roller{Want: want, Target: target, Report: m.report, Now: p.Now}}
+	decision, err := s.look(ctx)
+	if err != nil {
+		return ClusterResult{Report: s.failed(err)}
+	}
+	plan := rollout.Play(want, live.Cluster{Kube: &s.kube}, p.Now())
+	report := s.report(decision)
+	if stalled, ok := plan.End.(rollout.Stalled); ok && report.Outcome == status.Changes {
+		report.Notices = append(report.Notices, fmt.Sprintf("after these steps: %s", stalled.Failure.Message))
+	}
+	return ClusterResult{Report: report, Plan: plan}
+}
+
+// publish commits what is new in the reports, and nothing when nothing is.
+func (p *Pass) publish(ctx context.Context, f fleet, reports []status.Report) error {
+	target := f.repo.Status
+	body := status.Commit{Path: target.Path, Stages: f.stages, Clusters: f.known, Reports: reports, Now: p.Now()}
+	// What was done is told even when the process is asked to end.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
+	defer cancel()
+	present, err := p.Status.Read(ctx, target.Branch, target.Path)
+	if err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+	files, err := body.Files(present)
+	if err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	about := body.Changed(files)
+	message := status.Subject(about)
+	if trailers := status.Trailers(about); trailers != "" {
+		message += "\n\n" + trailers
+	}
+	err = p.Status.Commit(ctx, Commit{Branch: target.Branch, Prefix: target.Path, Message: message, Change: body.Files})
+	if err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+	return nil
+}
+
+// wantOf is what this version acts on, of what the spec wants.
+func wantOf(c spec.EffectiveCluster) rollout.Want {
+	want := rollout.Want{Revision: c.Revision}
+	if dns := c.Spec.CoreDNS; dns.ImageTag != "" {
+		want.DNS = &rollout.WantDNS{Tag: dns.ImageTag, Repository: dns.ImageRepository, SkipMigration: dns.SkipCorefileMigration, TakeOver: dns.TakeOver}
+	}
+	return want
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"errors"
+
+	"github.com/theseus-gitops/theseus/reconcile/image"
+	"github.com/theseus-gitops/theseus/reconcile/live"
+	"github.com/theseus-gitops/theseus/reconcile/logbook"
+	"github.com/theseus-gitops/theseus/reconcile/rollout"
+	"github.com/theseus-gitops/theseus/reconcile/status"
+)
+
+// report says how the pass over this cluster ended.
+func (s *roll) report(decision rollout.Decision) status.Report {
+	r := s.Report
+	r.Live = &s.kube
+	switch d := decision.(type) {
+	case rollout.Do:
+		r.Outcome, r.Why = status.Changes, d.Step.Why
+		current := status.StepOf(d.Step)
+		r.Plan = s.progress(&current)
+	case rollout.Wait:
+		r.Outcome, r.Why, r.Until = status.Waiting, d.Why, d.Until
+		r.Plan = s.progress(nil)
+	case rollout.Stalled:
+		failure := d.Failure
+		r.Outcome, r.Why, r.Failure = status.Stalled, failure.Message, &failure
+	case rollout.Done:
+		r.Outcome, r.Why = status.Converged, d.Why
+		r.Notices = append(r.Notices, d.Notices...)
+	}
+	return r
+}
+
+// progress counts what was done in this run; a run that goes on with another's roll counts what is left from there.
+func (s *roll) progress(current *status.Step) *status.Plan {
+	plan := rollout.Play(s.Want, live.Cluster{Kube: &s.kube}, s.Now())
+	return &status.Plan{Done: len(s.trail), Total: len(s.trail) + len(plan.Steps), Current: current, Hash: plan.Hash}
+}
+
+// failed is the report of a pass that an error ended.
+func (s *roll) failed(err error) status.Report {
+	r := s.Report
+	r.Outcome, r.Why = outcomeOf(err), err.Error()
+	if s.lock != nil || s.kube.ServerVersion != "" {
+		r.Live = &s.kube
+	}
+	if r.Outcome == status.Unreachable {
+		r.Live = nil
+	}
+	return r
+}
+
+// outcomeOf sorts an error by what it means for the next pass.
+func outcomeOf(err error) status.Outcome {
+	var locked *LockedError
+	var unreachable *UnreachableError
+	switch {
+	case errors.As(err, &locked):
+		return status.Locked
+	case errors.As(err, &unreachable):
+		return status.Unreachable
+	default:
+		return status.Transient
+	}
+}
+
+// history is the entry of a roll that has ended.
+func (s *roll) history(r status.Report) *status.Entry {
+	begun := s.kube.Book.Roll
+	return &status.Entry{
+		Revision: begun.Revision, From: status.Versions(begun.From), To: status.Versions(versionsOf(s.kube)),
+		Started: begun.Started, Ended: s.Now(), Outcome: r.Outcome.Reason(), Steps: s.trail,
+	}
+}
+
+// versionsOf names what a cluster runs, as far as it is acted on.
+func versionsOf(kube live.Kube) logbook.Versions {
+	v := logbook.Versions{KubernetesVersion: kube.ServerVersion}
+	if kube.DNS.Deployment == nil {
+		return v
+	}
+	if ref, err := image.Parse(kube.DNS.Deployment.Image); err == nil {
+		v.CoreDNS = ref.Tag
+	}
+	return v
+}

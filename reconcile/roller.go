@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/theseus-gitops/theseus/reconcile/live"
+	"github.com/theseus-gitops/theseus/reconcile/logbook"
+	"github.com/theseus-gitops/theseus/reconcile/rollout"
+	"github.com/theseus-gitops/theseus/reconcile/status"
+)
+
+// Limits of one roll's patience with a world that does not answer.
+const (
+	// maxConflicts is how often in a row a decision may be taken again because somebody else wrote first.
+	maxConflicts = 5
+	// maxRetries is how often in a row a step may be tried again after an error that may pass.
+	maxRetries = 2
+	retryAfter = 3 * time.Second
+)
+
+// Roller brings one cluster to what its spec wants, step by step, as far as this pass gets.
+type Roller struct {
+	Want     rollout.Want
+	Target   Target
+	Report   status.Report // what is known before the cluster was looked at
+	Announce func(ctx context.Context, r status.Report) error
+	Progress Progress
+	Now      func() time.Time
+	Sleep    func(ctx context.Context, d time.Duration) error
+	// PollEvery is the pause between two looks while something is awaited.
+	PollEvery time.Duration
+	// Stop is closed when the process is asked to end: the step under way is finished, no other is begun.
+	Stop <-chan struct{}
+	// Until is when no further step is begun, the zero time for never.
+	Until time.Time
+}
+
+// roll is the state of one Roll; all of it can be observed again.
+type roll struct {
+	*Roller
+	lock Lock
+	kube live.Kube
+	// trail is what this run did.
+	trail []status.TakenStep
+	total int
+	// conflicts and retries count failures in a row.
+	conflicts, retries int
+	waitingFor         string
+}
+
+// Roll looks, and acts when there is something to do. A cluster that is as wanted is not written to, not even its Lease.
+func (r *Roller) Roll(ctx context.Context) status.Report {
+	s := &roll{Roller: r}
+	decision, err := s.look(ctx)
+	if err != nil {
+		return s.failed(err)
+	}
+	if s.idle(decision) {
+		return s.report(decision)
+	}
+	s.lock, err = r.Target.Locker.Lock(ctx)
+	if err != nil {
+		return s.failed(err)
+	}
+	defer func() {
+		// Released even when ctx has ended; a Lease that stays only makes the next runner wait.
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_ = s.lock.Release(release)
+	}()
+	if decision, err = s.look(ctx); err != nil {
+		return s.failed(err)
+	}
+	return s.work(ctx, decision)
+}
+
+// idle reports whether nothing is to be written: no step to do, and no roll to end.
+func (s *roll) idle(decision rollout.Decision) bool {
+	if s.kube.Book.Roll != nil {
+		return false
+	}
+	_, do := decision.(rollout.Do)
+	return !do
+}
+
+// look observes and decides.
+func (s *roll) look(ctx context.Context) (rollout.Decision, error) {
+	kube, err := s.Target.Observer.Observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.kube = kube
+	return rollout.Next(s.Want, live.Cluster{Kube: &s.kube}, s.Now()), nil
+}
+
+// work does what is decided until there is an end to report.
+func (s *roll) work(ctx context.Context, decision rollout.Decision) status.Report {
+	plan := rollout.Play(s.Want, live.Cluster{Kube: &s.kube}, s.Now())
+	s.total = len(plan.Steps)
+	for {
+		var err error
+		switch d := decision.(type) {
+		case rollout.Do:
+			if s.outOfTime() {
+				return s.report(decision)
+			}
+			if err = s.do(ctx, d.Step); err != nil && !s.goOn(ctx, err) {
+				return s.failed(err)
+			}
+		case rollout.Wait:
+			if s.outOfTime() || d.ResumedBy == rollout.AwaitedNothing {
+				return s.report(decision)
+			}
+			if err = s.wait(ctx, d); err != nil {
+				return s.report(decision)
+			}
+		case rollout.Stalled:
+			return s.end(ctx, decision, d.Remembered)
+		case rollout.Done:
+			return s.end(ctx, decision, true)
+		}
+		if decision, err = s.look(ctx); err != nil && !s.goOn(ctx, err) {
+			return s.failed(err)
+		}
+		for err != nil {
+			if decision, err = s.look(ctx); err != nil && !s.goOn(ctx, err) {
+				return s.failed(err)
+			}
+		}
+	}
+}
+
+// goOn reports whether an error is worth another look now, and pauses before it.
+func (s *roll) goOn(ctx context.Context, err error) bool {
+	var locked *LockedError
+	if errors.As(err, &locked) || ctx.Err() != nil || s.outOfTime() {
+		return false
+	}
+	if errors.Is(err, rollout.ErrConflict) {
+		s.conflicts++
+		return s.conflicts <= maxConflicts
+	}
+	s.retries++
+	return s.retries <= maxRetries && s.Sleep(ctx, retryAfter) == nil
+}
+
+// outOfTime reports whether no further step may be begun.
+func (s *roll) outOfTime() bool {
+	select {
+	case <-s.Stop:
+		return true
+	default:
+		return !s.Until.IsZero() && s.Now().After(s.Until)
+	}
+}
+
+// wait pauses until the next look.
+func (s *roll) wait(ctx context.Context, w rollout.Wait) error {
+	if w.Why != s.waitingFor {
+		s.waitingFor = w.Why
+		s.Progress.Event(Event{Cluster: s.Report.Cluster, Kind: WaitBegun, Text: w.Why})
+	}
+	pause, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.Stop:
+			cancel()
+		case <-pause.Done():
+		}
+	}()
+	if err := s.Sleep(pause, s.PollEvery); err != nil && ctx.Err() != nil {
+		return fmt.Errorf("waiting: %w", err)
+	}
+	return nil
+}
+
+// end closes the roll in the logbook, when there is one and it is over, and reports.
+func (s *roll) end(ctx context.Context, decision rollout.Decision, over bool) status.Report {
+	report := s.report(decision)
+	if s.kube.Book.Roll == nil || !over {
+		return report
+	}
+	report.Finished = s.history(report)
+	// The report first: a crash between the two repeats the report, which is harmless; the other way it would be lost.
+	announced := s.Announce(ctx, report)
+	book := s.kube.Book
+	book.Roll, book.Originals = nil, nil
+	if _, done := decision.(rollout.Done); done {
+		book.ConvergedSince, book.FailedTarget = s.Now(), nil
+	}
+	if err := s.writeBook(ctx, book); err != nil {
+		return s.failed(err)
+	}
+	if announced != nil {
+		report.Notices = append(report.Notices, "status: "+announced.Error())
+	}
+	return report
+}
+
+// writeBook writes the logbook under the version that was observed.
+func (s *roll) writeBook(ctx context.Context, book logbook.Book) error {
+	book.Fence = s.lock.Fence()
+	version, err := s.Target.Books.WriteBook(ctx, s.kube.BookVersion, book)
+	if err != nil {
+		return err
+	}
+	s.kube.Book, s.kube.BookVersion = book, version
+	return nil
+}

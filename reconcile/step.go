@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/theseus-gitops/theseus/reconcile/live"
+	"github.com/theseus-gitops/theseus/reconcile/logbook"
+	"github.com/theseus-gitops/theseus/reconcile/rollout"
+	"github.com/theseus-gitops/theseus/reconcile/status"
+)
+
+// stepDeadline bounds a step that has begun and is no longer interrupted by a wish to stop.
+const stepDeadline = 10 * time.Minute
+
+// do carries out one step: the roll is begun if it is not yet, the lock checked right before.
+func (s *roll) do(ctx context.Context, step rollout.Step) error {
+	if s.kube.Book.Roll == nil {
+		if err := s.begin(ctx, step); err != nil {
+			return err
+		}
+	}
+	if err := s.lock.Check(ctx); err != nil {
+		return err
+	}
+	// A step that has begun is finished even when the process is asked to end.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepDeadline)
+	defer cancel()
+	began := s.Now()
+	s.Progress.Event(Event{Cluster: s.Report.Cluster, Kind: StepStarted, Step: step})
+	err := s.execute(ctx, step)
+	took := s.Now().Sub(began)
+	if err != nil {
+		s.Progress.Event(Event{Cluster: s.Report.Cluster, Kind: StepFailed, Step: step, Took: took, Text: err.Error()})
+		return s.giveUp(ctx, step, err)
+	}
+	s.conflicts, s.retries, s.waitingFor = 0, 0, ""
+	s.trail = append(s.trail, status.TakenStep{Step: step.Name(), Subject: step.Subject, Duration: status.Duration(took)})
+	s.Progress.Event(Event{Cluster: s.Report.Cluster, Kind: StepDone, Step: step, Took: took})
+	return nil
+}
+
+// begin writes the start of the roll: to Git first, because a roll that nobody can read about is not begun,
+// then to the logbook.
+func (s *roll) begin(ctx context.Context, first rollout.Step) error {
+	report := s.report(rollout.Do{Step: first})
+	if err := s.Announce(ctx, report); err != nil {
+		return fmt.Errorf("the start of the roll can't be committed, so it is not begun: %w", err)
+	}
+	now := s.Now()
+	book := s.kube.Book
+	book.Roll = &logbook.Roll{
+		ID:      now.UTC().Format("20060102T150405Z") + "-" + s.Want.Revision[:min(8, len(s.Want.Revision))],
+		Started: now, Revision: s.Want.Revision, From: versionsOf(s.kube),
+	}
+	book.ConvergedSince = time.Time{}
+	return s.writeBook(ctx, book)
+}
+
+// execute does what belongs to the logbook itself and hands the rest to the cluster's executor.
+func (s *roll) execute(ctx context.Context, step rollout.Step) error {
+	switch act := step.Act.(type) {
+	case rollout.RecordFailure:
+		book := s.kube.Book
+		book.FailedTarget = &act.Failed
+		return s.writeBook(ctx, book)
+	case rollout.SyncDNSConfig:
+		if act.Original != "" {
+			book := s.kube.Book
+			book.Originals = &logbook.Originals{KubeadmConfig: act.Original}
+			if err := s.writeBook(ctx, book); err != nil {
+				return err
+			}
+		}
+	case rollout.EnsureDNSRole, rollout.CanaryDNS, rollout.WriteCorefile, rollout.PatchDNS, rollout.VerifyDNS, rollout.RecordDNSRun:
+	}
+	return s.Target.Executor.Execute(ctx, step)
+}
+
+// giveUp remembers a failed target, so that neither this pass nor the next tries it again; other errors it hands on.
+func (s *roll) giveUp(ctx context.Context, step rollout.Step, err error) error {
+	var failure *rollout.Failure
+	if !errors.As(err, &failure) {
+		return fmt.Errorf("%s %s: %w", step.Name(), step.Subject, err)
+	}
+	record := rollout.GiveUp(s.Want, live.Cluster{Kube: &s.kube}, *failure, s.Now())
+	if record == nil {
+		return fmt.Errorf("%s %s: %w", step.Name(), step.Subject, err)
+	}
+	return s.execute(ctx, *record)
+}
