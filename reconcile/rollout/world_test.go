@@ -207,4 +207,6 @@ func (w *world) mounted() string {
 	return ""
 }
 
-func (w *world) tell(format string, args ...any) { w.story = append(w.story, fmt.Sprintf(format, args...)) }
+func (w *world) tell(format string, args ...any) {
+	w.story = append(w.story, fmt.Sprintf(format, args...))
+}

@@ -18,10 +18,10 @@ type SecretKey struct {
 
 // Access is the one way to the cluster's API.
 type Access struct {
-	Kubeconfig       *Kubeconfig `json:"kubeconfig,omitzero" acts:"main job" desc:"Reach the cluster with a kubeconfig."`
-	InCluster        bool        `json:"inCluster" default:"false" acts:"main job" desc:"The cluster is the one that the job runs in; its service account is used."`
-	AllowExec        bool        `json:"allowExec" default:"false" acts:"main job" desc:"The kubeconfig may start a credential plugin, which runs a program that the spec's author chooses."`
-	AllowInsecureTLS bool        `json:"allowInsecureTLS" default:"false" acts:"main job" desc:"The kubeconfig may turn off verification of the server's certificate."`
+	Kubeconfig       *Kubeconfig `json:"kubeconfig,omitzero" desc:"Reach the cluster with a kubeconfig."`
+	InCluster        bool        `json:"inCluster" default:"false" desc:"The cluster is the one that the job runs in; its service account is used."`
+	AllowExec        bool        `json:"allowExec" default:"false" desc:"The kubeconfig may start a credential plugin, which runs a program that the spec's author chooses."`
+	AllowInsecureTLS bool        `json:"allowInsecureTLS" default:"false" desc:"The kubeconfig may turn off verification of the server's certificate."`
 }
 
 // Kubeconfig is where a kubeconfig is found.

@@ -24,13 +24,13 @@ type ClusterSpec struct {
 	Place             string        `json:"place,omitzero" acts:"control plane" desc:"Which id of fleet.images."`
 	Hops              []Hop         `json:"hops,omitzero" acts:"whole clusters" desc:"One stop per Kubernetes minor between live and wanted; needed when more than one minor is crossed and the known versions can't fill it."`
 	ImageRepository   string        `json:"imageRepository,omitzero" acts:"control plane" format:"image-repository" desc:"Repository of kubeadm's images."`
-	CoreDNS           CoreDNS       `json:"coreDNS" default:"{}" desc:"CoreDNS of the cluster."`
+	CoreDNS           CoreDNS       `json:"coreDNS" default:"{}" acts:"main job" desc:"CoreDNS of the cluster."`
 	Etcd              Etcd          `json:"etcd" default:"{}" acts:"control plane" desc:"etcd of the cluster."`
 	ControlPlane      *ControlPlane `json:"controlPlane,omitzero" acts:"control plane" desc:"Control-plane machines and how they are replaced."`
 	Workers           []Worker      `json:"workers,omitempty" acts:"whole clusters" unique:"name" desc:"Worker pools, in the order in which they are rolled."`
 	Endpoint          Endpoint      `json:"endpoint" default:"{}" acts:"control plane" desc:"What stands in front of the API servers."`
 	Terraform         *Terraform    `json:"terraform,omitzero" acts:"control plane" desc:"The Terraform root module that makes the machines."`
-	Access            Access        `json:"access" required:"true" desc:"How the cluster's API is reached: exactly one way."`
+	Access            Access        `json:"access" required:"true" acts:"main job" desc:"How the cluster's API is reached: exactly one way."`
 	HealthChecks      []HealthCheck `json:"healthChecks,omitempty" acts:"stages" unique:"name" desc:"Questions asked before a roll, between machines and after it."`
 	Suspend           string        `json:"suspend,omitzero" acts:"stages" desc:"A reason; while it is there, nothing starts."`
 	Override          *Override     `json:"override,omitzero" acts:"stages" desc:"Gates that are passed over for this cluster; recorded in its history."`
@@ -40,10 +40,10 @@ type ClusterSpec struct {
 
 // CoreDNS is what is wanted of the cluster's CoreDNS.
 type CoreDNS struct {
-	ImageTag              string `json:"imageTag,omitzero" acts:"main job" format:"oci-tag" desc:"Wanted tag; without it CoreDNS is left alone."`
-	ImageRepository       string `json:"imageRepository,omitzero" acts:"main job" format:"image-repository" desc:"Wanted repository, without the image's name; omitted: the present one."`
-	SkipCorefileMigration bool   `json:"skipCorefileMigration" default:"false" acts:"main job" desc:"Change the image and keep the Corefile, whatever the migration library thinks."`
-	TakeOver              bool   `json:"takeOver" default:"false" acts:"main job" desc:"Act although another manager (Helm, Flux, Argo CD) owns CoreDNS."`
+	ImageTag              string `json:"imageTag,omitzero" format:"oci-tag" desc:"Wanted tag; without it CoreDNS is left alone."`
+	ImageRepository       string `json:"imageRepository,omitzero" format:"image-repository" desc:"Wanted repository, without the image's name; omitted: the present one."`
+	SkipCorefileMigration bool   `json:"skipCorefileMigration" default:"false" desc:"Change the image and keep the Corefile, whatever the migration library thinks."`
+	TakeOver              bool   `json:"takeOver" default:"false" desc:"Act although another manager (Helm, Flux, Argo CD) owns CoreDNS."`
 }
 
 // Etcd is what is wanted of the stacked etcd members.

@@ -5,6 +5,8 @@ package spec
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -95,9 +97,19 @@ func (d *document) add(p Position, severity Severity, message string) {
 		d.failed = true
 	}
 	*d.found = append(*d.found, Problem{
-		File: d.file, Line: p.Line, Column: p.Column, Severity: severity, Message: message,
+		File: d.file, Line: p.Line, Column: p.Column, Severity: severity, Message: printable(message),
 		Kind: d.kind, Cluster: d.cluster,
 	})
+}
+
+// printable keeps a message on one line, and keys of a file from steering a terminal.
+func printable(message string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, message)
 }
 
 // checkPlain reports what YAML allows and a spec does not, anywhere in the document: anchors, aliases, merge keys, tags,

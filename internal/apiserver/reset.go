@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// notBootstrapped selects what the API server did not make by itself, among roles and their bindings.
+const notBootstrapped = "kubernetes.io/bootstrapping!=rbac-defaults"
+
+// Reset deletes what tests usually make: workloads, configuration, leases and roles of every namespace,
+// nodes, cluster roles. Namespaces stay, because deleting them takes a controller that does not run here.
+// What the API server keeps for itself stays too.
+func (s *Server) Reset(t testing.TB) {
+	t.Helper()
+	client, ctx := s.Client(t), t.Context()
+	namespaces, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal("reset the test API server:", err)
+	}
+	deletions := clusterDeletions(client)
+	for _, ns := range namespaces.Items {
+		deletions = append(deletions, namespaceDeletions(client, ns.Name)...)
+	}
+	now := int64(0)
+	for _, d := range deletions {
+		err := d.run(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{LabelSelector: d.labels, FieldSelector: d.fields})
+		if err != nil {
+			t.Fatal("reset the test API server:", err)
+		}
+	}
+}
+
+type deletion struct {
+	run            func(context.Context, metav1.DeleteOptions, metav1.ListOptions) error
+	labels, fields string
+}
+
+func clusterDeletions(client kubernetes.Interface) []deletion {
+	return []deletion{
+		{run: client.CoreV1().Nodes().DeleteCollection},
+		{run: client.RbacV1().ClusterRoles().DeleteCollection, labels: notBootstrapped},
+		{run: client.RbacV1().ClusterRoleBindings().DeleteCollection, labels: notBootstrapped},
+	}
+}
+
+func namespaceDeletions(client kubernetes.Interface, ns string) []deletion {
+	return []deletion{
+		{run: client.AppsV1().Deployments(ns).DeleteCollection},
+		{run: client.AppsV1().DaemonSets(ns).DeleteCollection},
+		{run: client.AppsV1().ReplicaSets(ns).DeleteCollection},
+		{run: client.BatchV1().Jobs(ns).DeleteCollection},
+		{run: client.CoreV1().Pods(ns).DeleteCollection},
+		{run: client.CoreV1().Secrets(ns).DeleteCollection},
+		{run: client.CoreV1().ConfigMaps(ns).DeleteCollection, fields: "metadata.name!=extension-apiserver-authentication,metadata.name!=kube-root-ca.crt"},
+		// The API server's own Leases carry the label apiserver.kubernetes.io/identity.
+		{run: client.CoordinationV1().Leases(ns).DeleteCollection, labels: "!apiserver.kubernetes.io/identity"},
+		{run: client.RbacV1().Roles(ns).DeleteCollection, labels: notBootstrapped},
+		{run: client.RbacV1().RoleBindings(ns).DeleteCollection, labels: notBootstrapped},
+	}
+}

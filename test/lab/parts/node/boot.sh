@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The first process of a machine. It undoes what a container that is not
+# privileged has read-only or private, then becomes systemd.
+set -e
+
+mount -o remount,rw /sys
+mount -o remount,rw /proc/sys 2>/dev/null || mount -o bind,remount,rw /proc/sys
+mount --make-rshared /
+echo 1 > /proc/sys/net/ipv4/ip_forward
+
+# The kubelet watches the kernel's log for processes killed for want of memory.
+[ -e /dev/kmsg ] || mknod /dev/kmsg c 1 11
+
+exec /sbin/init "$@"
