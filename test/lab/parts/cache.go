@@ -38,7 +38,7 @@ type Cache struct {
 type Report struct {
 	Part   string
 	Cached bool
-	// Took is the time to build, parts that it needed included; zero when cached.
+	// Took is the time to build, without the parts that it needed; zero when cached.
 	Took time.Duration
 }
 
@@ -88,6 +88,14 @@ func (c *Cache) Get(ctx context.Context, p Part) (string, error) {
 		c.report(Report{Part: p.String(), Cached: true})
 		return dir, nil
 	}
+	needs := map[string]string{} // folders by key
+	for _, need := range p.Needs {
+		dir, err := c.Get(ctx, need)
+		if err != nil {
+			return "", fmt.Errorf("part %s needs %w", p, err)
+		}
+		needs[filepath.Base(dir)] = dir
+	}
 	unlock, err := c.lock(ctx, p, key)
 	if err != nil {
 		return "", fmt.Errorf("part %s: %w", p, err)
@@ -97,7 +105,7 @@ func (c *Cache) Get(ctx context.Context, p Part) (string, error) {
 		c.report(Report{Part: p.String(), Cached: true})
 		return dir, nil
 	}
-	took, err := c.build(ctx, p, key)
+	took, err := c.build(ctx, p, key, needs)
 	if err != nil {
 		return "", fmt.Errorf("part %s: %w", p, err)
 	}
@@ -145,7 +153,7 @@ func (c *Cache) usable(ctx context.Context, p Part, dir string) bool {
 // build makes the part in a folder of another name and renames it when it is
 // whole, so that a kill at any moment leaves nothing that looks finished. The
 // caller holds the part's lock.
-func (c *Cache) build(ctx context.Context, p Part, key string) (took time.Duration, err error) {
+func (c *Cache) build(ctx context.Context, p Part, key string, needs map[string]string) (took time.Duration, err error) {
 	if err := c.sweep(key); err != nil {
 		return 0, err
 	}
@@ -159,7 +167,7 @@ func (c *Cache) build(ctx context.Context, p Part, key string) (took time.Durati
 	}
 
 	done := c.progress.start(p.String(), p.Expect)
-	err = p.Build(ctx, &Job{cache: c, part: p, Dir: tmp, Source: c.source, Key: key})
+	err = p.Build(ctx, &Job{part: p, needs: needs, Dir: tmp, Source: c.source, Key: key})
 	took = done(err)
 	if err != nil {
 		return 0, err

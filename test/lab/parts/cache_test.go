@@ -246,8 +246,8 @@ func TestUnusablePartIsRebuilt(t *testing.T) {
 func TestUndeclaredNeedIsRefused(t *testing.T) {
 	var builds atomic.Int32
 	need := hello(&builds)
-	p := parts.Part{Name: "user", Build: func(ctx context.Context, job *parts.Job) error {
-		_, err := job.Need(ctx, need)
+	p := parts.Part{Name: "user", Build: func(_ context.Context, job *parts.Job) error {
+		_, err := job.Need(need)
 		return err
 	}}
 	cache := openCache(t, t.TempDir(), "")

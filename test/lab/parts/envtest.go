@@ -19,7 +19,7 @@ func Envtest(kubernetes, etcd Part) Part {
 	return Part{
 		Name: "envtest", Version: kubernetes.Version,
 		Needs: []Part{kubernetes, etcd},
-		Build: func(ctx context.Context, job *Job) error {
+		Build: func(_ context.Context, job *Job) error {
 			for name, from := range map[string]struct {
 				part Part
 				file string
@@ -27,7 +27,7 @@ func Envtest(kubernetes, etcd Part) Part {
 				"etcd":           {etcd, "etcd"},
 				"kube-apiserver": {kubernetes, "kubernetes"},
 			} {
-				dir, err := job.Need(ctx, from.part)
+				dir, err := job.Need(from.part)
 				if err != nil {
 					return err
 				}

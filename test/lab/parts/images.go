@@ -43,17 +43,17 @@ func (v Versions) Images(base Part) Part {
 	return Part{
 		Name: "images", Version: v.Kubernetes, Needs: needs,
 		Recipe: append([]string{"layout 1", v.EtcdTag, v.Pause}, netfilterPackages...),
-		Build:  func(ctx context.Context, job *Job) error { return v.buildImages(ctx, job, base) },
+		Build:  func(_ context.Context, job *Job) error { return v.buildImages(job, base) },
 	}
 }
 
-func (v Versions) buildImages(ctx context.Context, job *Job, base Part) (err error) {
+func (v Versions) buildImages(job *Job, base Part) (err error) {
 	scratch, remove, err := job.Scratch()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	b := &imageBuilder{ctx: ctx, job: job, scratch: scratch}
+	b := &imageBuilder{job: job, scratch: scratch}
 	v.controlPlane(b, base)
 	v.coreDNS(b)
 	if b.err != nil {
@@ -74,7 +74,7 @@ func (v Versions) controlPlane(b *imageBuilder, base Part) {
 			links(l, "usr/local/bin/", "kubernetes", kubernetesCommands...))
 	})
 	netfilter := b.layer("netfilter", func(l *layerWriter) error {
-		dir, err := b.job.Need(b.ctx, base)
+		dir, err := b.job.Need(base)
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,6 @@ func (v Versions) coreDNS(b *imageBuilder) {
 
 // imageBuilder collects images; after an error it does nothing more.
 type imageBuilder struct {
-	ctx     context.Context //nolint:containedctx // lives as long as one call of buildImages
 	job     *Job
 	scratch string
 	images  []image
@@ -155,7 +154,7 @@ func (b *imageBuilder) image(run runConfig, layers []layer, names ...string) {
 
 // program adds a file of another part.
 func (b *imageBuilder) program(l *layerWriter, name string, from Part, file string) error {
-	dir, err := b.job.Need(b.ctx, from)
+	dir, err := b.job.Need(from)
 	if err != nil {
 		return err
 	}

@@ -19,9 +19,6 @@ var nodeFiles embed.FS //nolint:gochecknoglobals // embedded files are read-only
 // nodeRepository names the machine images in Docker; the tag is the part's key.
 const nodeRepository = "theseus-lab/node"
 
-// ResolvConf is a file in every machine for KubeletConfiguration's resolvConf.
-const ResolvConf = "/etc/kubelet-resolv.conf"
-
 // tagFile holds the image's full name in Docker.
 const tagFile = "image"
 
@@ -43,7 +40,7 @@ func (v Versions) Node(release Release) Part {
 				return err
 			}
 			defer func() { err = errors.Join(err, remove()) }()
-			layers, err := v.nodeLayers(ctx, job, scratch, base, store, cni)
+			layers, err := v.nodeLayers(job, scratch, base, store, cni)
 			if err != nil {
 				return err
 			}
@@ -63,12 +60,12 @@ func (v Versions) Node(release Release) Part {
 	}
 }
 
-func (v Versions) nodeLayers(ctx context.Context, job *Job, scratch string, base, store, cni Part) ([]layer, error) {
-	baseDir, err := job.Need(ctx, base)
+func (v Versions) nodeLayers(job *Job, scratch string, base, store, cni Part) ([]layer, error) {
+	baseDir, err := job.Need(base)
 	if err != nil {
 		return nil, err
 	}
-	storeDir, err := job.Need(ctx, store)
+	storeDir, err := job.Need(store)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +81,7 @@ func (v Versions) nodeLayers(ctx context.Context, job *Job, scratch string, base
 	if err != nil {
 		return nil, err
 	}
-	fillErr := v.fillMachine(ctx, job, w, cni)
+	fillErr := v.fillMachine(job, w, cni)
 	machine, err := w.close()
 	if err := errors.Join(fillErr, err); err != nil {
 		return nil, err
@@ -93,8 +90,8 @@ func (v Versions) nodeLayers(ctx context.Context, job *Job, scratch string, base
 }
 
 // fillMachine writes what makes the base system a Kubernetes machine.
-func (v Versions) fillMachine(ctx context.Context, job *Job, l *layerWriter, cni Part) error {
-	kubernetes, err := job.Need(ctx, Kubernetes(v.Kubernetes))
+func (v Versions) fillMachine(job *Job, l *layerWriter, cni Part) error {
+	kubernetes, err := job.Need(Kubernetes(v.Kubernetes))
 	if err != nil {
 		return err
 	}
@@ -105,7 +102,7 @@ func (v Versions) fillMachine(ctx context.Context, job *Job, l *layerWriter, cni
 	); err != nil {
 		return err
 	}
-	plugins, err := job.Need(ctx, cni)
+	plugins, err := job.Need(cni)
 	if err != nil {
 		return err
 	}
@@ -127,7 +124,6 @@ func (v Versions) fillSettings(l *layerWriter) error {
 		{"containerd.toml", "etc/containerd/config.toml", 0o644},
 		{"kubelet.service", units + "kubelet.service", 0o644},
 		{"10-kubeadm.conf", units + "kubelet.service.d/10-kubeadm.conf", 0o644},
-		{"kubelet-resolv.conf", strings.TrimPrefix(ResolvConf, "/"), 0o644},
 	} {
 		text, err := nodeFiles.ReadFile("node/" + f.from)
 		if err != nil {

@@ -24,7 +24,7 @@ type Part struct {
 	Recipe []string
 	// Files are patterns of source files, relative to the lab's module folder.
 	Files []string
-	// Needs are the parts that Build may ask for.
+	// Needs are the parts that are built before, for Build to use.
 	Needs []Part
 	// Build fills job.Dir.
 	Build func(ctx context.Context, job *Job) error
@@ -92,8 +92,8 @@ func hashFiles(w io.Writer, source, pattern string) error {
 
 // Job is one build of a part.
 type Job struct {
-	cache *Cache
 	part  Part
+	needs map[string]string // folders by key
 
 	// Dir is the folder to fill. It is renamed afterwards: keep no absolute path to it.
 	Dir string
@@ -104,21 +104,16 @@ type Job struct {
 }
 
 // Need returns the folder of a part that this one lists in Needs.
-func (j *Job) Need(ctx context.Context, p Part) (string, error) {
-	want, err := p.key(j.Source)
+func (j *Job) Need(p Part) (string, error) {
+	key, err := p.key(j.Source)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("need %s: %w", p, err)
 	}
-	for _, need := range j.part.Needs {
-		key, err := need.key(j.Source)
-		if err != nil {
-			return "", err
-		}
-		if key == want {
-			return j.cache.Get(ctx, need)
-		}
+	dir, ok := j.needs[key]
+	if !ok {
+		return "", fmt.Errorf("%s is not among the needs of %s, whose hash would miss its changes: list it, or build again if its sources were just edited", p, j.part)
 	}
-	return "", fmt.Errorf("%s is not among the needs of %s: its hash would miss a change", p, j.part)
+	return dir, nil
 }
 
 // Scratch makes a folder for what need not be kept; remove takes it away. It

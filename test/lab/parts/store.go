@@ -23,11 +23,11 @@ func (v Versions) Store(release Release) Part {
 		Name: "store-" + release.Name, Version: v.Kubernetes,
 		Needs: []Part{base, images}, Files: []string{"parts/node/preload.sh"},
 		Build: func(ctx context.Context, job *Job) error {
-			baseDir, err := job.Need(ctx, base)
+			baseDir, err := job.Need(base)
 			if err != nil {
 				return err
 			}
-			imagesDir, err := job.Need(ctx, images)
+			imagesDir, err := job.Need(images)
 			if err != nil {
 				return err
 			}

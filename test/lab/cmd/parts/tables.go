@@ -14,7 +14,7 @@ import (
 // timings prints how long each part took: on a new machine, the cold build.
 func timings(out io.Writer, reports []parts.Report) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "PART\tTOOK (with what it needed)")
+	fmt.Fprintln(table, "PART\tTOOK")
 	for _, r := range reports {
 		took := "cached"
 		if !r.Cached {
