@@ -152,30 +152,36 @@ func (v *verifier) addition(d directive) bool {
 
 // same says whether a plugin is still the same, or differs by what notices announce for its name and options.
 func (v *verifier) same(before, after directive) bool {
-	renamed := before.name == "proxy" && after.name == "forward" && v.find("proxy", "", SeverityRemoved) >= 0
+	renamed := v.renamed(before, after)
 	if before.name != after.name && !renamed || !slices.Equal(before.args, after.args) {
 		return false
 	}
-	next := 0
+	left := after.body
 	for _, o := range before.body {
-		switch {
-		case next < len(after.body) && o.equal(after.body[next]):
-			next++
-		case renamed && next < len(after.body) && forcedTCP(o, after.body[next]):
-			next++
-		case renamed && slices.Contains(droppedWithProxy, o.name):
-		case v.find(before.name, o.name, SeverityRemoved, SeverityIgnored, SeverityDeprecated) < 0:
-			return false
-		case next < len(after.body) && shortened(o, after.body[next]):
-			next++
+		if len(left) > 0 && v.sameOption(before.name, o, left[0], renamed) {
+			left = left[1:]
+			continue
 		}
-	}
-	for _, o := range after.body[next:] {
-		if !v.added(after.name, o.name) {
+		dropped := renamed && slices.Contains(droppedWithProxy, o.name)
+		if !dropped && !v.changes(before.name, o.name) {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(left, func(o directive) bool { return !v.added(after.name, o.name) })
+}
+
+// renamed says whether a plugin is the forward that a proxy became.
+func (v *verifier) renamed(before, after directive) bool {
+	return before.name == "proxy" && after.name == "forward" && v.find("proxy", "", SeverityRemoved) >= 0
+}
+
+// changes says whether a notice announces that an option loses arguments or goes.
+func (v *verifier) changes(plugin, option string) bool {
+	return v.find(plugin, option, SeverityRemoved, SeverityIgnored, SeverityDeprecated) >= 0
+}
+
+func (v *verifier) sameOption(plugin string, before, after directive, renamed bool) bool {
+	return before.equal(after) || renamed && forcedTCP(before, after) || v.changes(plugin, before.name) && shortened(before, after)
 }
 
 // droppedWithProxy are the options of proxy without a counterpart in forward.

@@ -72,7 +72,11 @@ func Target(current Ref, want Want) (Ref, error) {
 
 func repository(current Ref, want Want) string {
 	for _, r := range []string{want.Repository, want.ClusterRepository} {
-		if r != "" {
+		switch r {
+		case "":
+		case "/":
+			return r // makes an image that is refused; without the slash it would mean no repository at all
+		default:
 			return strings.TrimSuffix(r, "/")
 		}
 	}
