@@ -93,6 +93,9 @@ func httpLocation(u *url.URL) (location, error) {
 
 // parseSCP reads git's short form user@host:path.
 func parseSCP(userHost, path string) (location, error) {
+	if strings.HasPrefix(path, ":") {
+		return location{}, badOption("the repository URL names a remote helper of git (name::address), which is not supported; use https, ssh or file")
+	}
 	if strings.Contains(path, "@") {
 		return location{}, badOption("the repository URL has an @ after its first colon, which looks like a password; write ssh://user@host/path")
 	}
