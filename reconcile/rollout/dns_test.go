@@ -13,6 +13,7 @@ import (
 
 	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
+	"github.com/theseus-gitops/theseus/reconcile/rollout/rollouttest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files") //nolint:gochecknoglobals // the flag of go test -update
@@ -34,58 +35,58 @@ type outcome struct {
 
 // play runs decide-do-observe on the world until it ends, at most so many rounds, checking at every step that the
 // pods in service never read a Corefile that is not for their version.
-func play(t *testing.T, w *world, want rollout.Want, kill func(step int) bool) outcome {
+func play(t *testing.T, w *rollouttest.World, want rollout.Want, kill func(step int) bool) outcome {
 	t.Helper()
 	var out outcome
 	for range 200 {
-		switch d := rollout.Next(want, w.observe(), w.now).(type) {
+		switch d := rollout.Next(want, w.Observe(), w.Now).(type) {
 		case rollout.Do:
 			if kill != nil && kill(len(out.steps)) {
 				return out
 			}
 			out.steps = append(out.steps, d.Step.Name())
-			w.tell("%-22s %-26s %s", d.Step.Name(), d.Step.Subject, d.Step.Why)
-			err := w.do(d.Step)
+			w.Tell("%-22s %-26s %s", d.Step.Name(), d.Step.Subject, d.Step.Why)
+			err := w.Do(d.Step)
 			var failure *rollout.Failure
 			switch {
 			case errors.As(err, &failure):
-				w.tell("  failed: %s", failure.Message)
-				record := rollout.GiveUp(want, w.observe(), *failure, w.now)
+				w.Tell("  failed: %s", failure.Message)
+				record := rollout.GiveUp(want, w.Observe(), *failure, w.Now)
 				if record == nil {
-					t.Fatalf("no way to remember %v\n%s", failure, strings.Join(w.story, "\n"))
+					t.Fatalf("no way to remember %v\n%s", failure, strings.Join(w.Story, "\n"))
 				}
-				_ = w.do(*record)
+				_ = w.Do(*record)
 			case err != nil:
-				t.Fatalf("%s: %v\n%s", d.Step.Name(), err, strings.Join(w.story, "\n"))
+				t.Fatalf("%s: %v\n%s", d.Step.Name(), err, strings.Join(w.Story, "\n"))
 			}
-			w.checkMounted(t)
-			w.pass(time.Second)
+			checkMounted(t, w)
+			w.Pass(time.Second)
 		case rollout.Wait:
-			w.tell("%-22s %s", "  wait", d.Why)
-			w.pass(30 * time.Second)
+			w.Tell("%-22s %s", "  wait", d.Why)
+			w.Pass(30 * time.Second)
 		case rollout.Stalled:
-			w.tell("%-22s %s: %s", "stalled", d.Failure.Reason, d.Failure.Message)
+			w.Tell("%-22s %s: %s", "stalled", d.Failure.Reason, d.Failure.Message)
 			out.decision = d
 			return out
 		case rollout.Done:
-			w.tell("%-22s %s", "done", d.Why)
+			w.Tell("%-22s %s", "done", d.Why)
 			out.decision = d
 			return out
 		}
 	}
-	t.Fatalf("no end:\n%s", strings.Join(w.story, "\n"))
+	t.Fatalf("no end:\n%s", strings.Join(w.Story, "\n"))
 	return out
 }
 
 // checkMounted is the invariant of the order: a template never shows its pods a Corefile made for another version.
-func (w *world) checkMounted(t *testing.T) {
+func checkMounted(t *testing.T, w *rollouttest.World) {
 	t.Helper()
-	old := strings.HasSuffix(w.image, ":1.6.7")
-	if migrated := strings.Contains(w.mounted(), "max_concurrent"); old && migrated && w.run.Open() {
-		t.Fatalf("pods of %s would read the migrated Corefile\n%s", w.image, strings.Join(w.story, "\n"))
+	old := strings.HasSuffix(w.Image, ":1.6.7")
+	if migrated := strings.Contains(w.Mounted(), "max_concurrent"); old && migrated && w.Run.Open() {
+		t.Fatalf("pods of %s would read the migrated Corefile\n%s", w.Image, strings.Join(w.Story, "\n"))
 	}
-	if w.mounted() == "" {
-		t.Fatalf("pods of %s would read no Corefile\n%s", w.image, strings.Join(w.story, "\n"))
+	if w.Mounted() == "" {
+		t.Fatalf("pods of %s would read no Corefile\n%s", w.Image, strings.Join(w.Story, "\n"))
 	}
 }
 
@@ -93,64 +94,64 @@ func TestRollStories(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name  string
-		world func() *world
+		world func() *rollouttest.World
 		wants []rollout.Want
 	}{
-		{"image-only", func() *world { return newWorld(repo+"v1.14.2", defaultCorefile) }, []rollout.Want{wantDNS("v1.14.6")}},
-		{"migrated", func() *world { return newWorld(oldImage, oldCorefile) }, []rollout.Want{wantDNS("v1.14.6")}},
-		{"role-and-kubeadm-config", func() *world {
-			w := newWorld(repo+"v1.8.0", defaultCorefile)
-			w.role = nil
+		{"image-only", func() *rollouttest.World { return rollouttest.New(repo+"v1.14.2", rollouttest.DefaultCorefile) }, []rollout.Want{wantDNS("v1.14.6")}},
+		{"migrated", func() *rollouttest.World { return rollouttest.New(oldImage, rollouttest.OldCorefile) }, []rollout.Want{wantDNS("v1.14.6")}},
+		{"role-and-kubeadm-config", func() *rollouttest.World {
+			w := rollouttest.New(repo+"v1.8.0", rollouttest.DefaultCorefile)
+			w.Role = nil
 			return w
 		}, []rollout.Want{wantDNS("v1.14.6")}},
-		{"volume-without-items", func() *world {
-			w := newWorld(oldImage, oldCorefile)
-			w.items = nil
-			w.data["zone.db"] = "zone"
+		{"volume-without-items", func() *rollouttest.World {
+			w := rollouttest.New(oldImage, rollouttest.OldCorefile)
+			w.Items = nil
+			w.Data["zone.db"] = "zone"
 			return w
 		}, []rollout.Want{wantDNS("v1.14.6")}},
-		{"canary-fails", func() *world {
-			w := newWorld(repo+"v1.14.2", defaultCorefile)
-			w.badCanary[repo+"v1.14.6"] = true
+		{"canary-fails", func() *rollouttest.World {
+			w := rollouttest.New(repo+"v1.14.2", rollouttest.DefaultCorefile)
+			w.BadCanary[repo+"v1.14.6"] = true
 			return w
 		}, []rollout.Want{wantDNS("v1.14.6"), wantDNS("v1.14.6")}},
-		{"pods-never-ready", func() *world {
-			w := newWorld(repo+"v1.14.2", defaultCorefile)
-			w.broken[repo+"v1.14.6"] = true
+		{"pods-never-ready", func() *rollouttest.World {
+			w := rollouttest.New(repo+"v1.14.2", rollouttest.DefaultCorefile)
+			w.Broken[repo+"v1.14.6"] = true
 			return w
 		}, []rollout.Want{wantDNS("v1.14.6"), wantDNS("v1.14.6")}},
-		{"pods-never-ready-after-migration", func() *world {
-			w := newWorld(oldImage, oldCorefile)
-			w.broken[repo+"v1.14.6"] = true
+		{"pods-never-ready-after-migration", func() *rollouttest.World {
+			w := rollouttest.New(oldImage, rollouttest.OldCorefile)
+			w.Broken[repo+"v1.14.6"] = true
 			return w
 		}, []rollout.Want{wantDNS("v1.14.6"), wantDNS("v1.14.6")}},
-		{"pods-answer-wrongly", func() *world {
-			w := newWorld(repo+"v1.14.2", defaultCorefile)
-			w.badAnswer[repo+"v1.14.6"] = true
+		{"pods-answer-wrongly", func() *rollouttest.World {
+			w := rollouttest.New(repo+"v1.14.2", rollouttest.DefaultCorefile)
+			w.BadAnswer[repo+"v1.14.6"] = true
 			return w
 		}, []rollout.Want{wantDNS("v1.14.6")}},
-		{"there-and-back-again", func() *world { return newWorld(oldImage, oldCorefile) }, []rollout.Want{wantDNS("v1.14.6"), {Revision: "back", DNS: &rollout.WantDNS{Tag: "1.6.7", Repository: "registry.k8s.io"}}}},
-		{"back-without-a-record", func() *world { return newWorld(repo+"v1.14.6", defaultCorefile) }, []rollout.Want{wantDNS("v1.14.2")}},
+		{"there-and-back-again", func() *rollouttest.World { return rollouttest.New(oldImage, rollouttest.OldCorefile) }, []rollout.Want{wantDNS("v1.14.6"), {Revision: "back", DNS: &rollout.WantDNS{Tag: "1.6.7", Repository: "registry.k8s.io"}}}},
+		{"back-without-a-record", func() *rollouttest.World { return rollouttest.New(repo+"v1.14.6", rollouttest.DefaultCorefile) }, []rollout.Want{wantDNS("v1.14.2")}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := c.world()
 			for i, want := range c.wants {
-				w.tell("# wanted: %s (pass %d)", want.DNS.Tag, i+1)
+				w.Tell("# wanted: %s (pass %d)", want.DNS.Tag, i+1)
 				play(t, w, want, nil)
 			}
-			w.tell("# in the end: image %s, mounted Corefile %s, volume items %d, kubeadm-config %+v", w.image, textName(w.mounted()), len(w.items), w.kubeadm)
-			golden(t, filepath.Join("testdata", "stories", c.name+".txt"), strings.Join(w.story, "\n")+"\n")
+			w.Tell("# in the end: image %s, mounted Corefile %s, volume items %d, kubeadm-config %+v", w.Image, textName(w.Mounted()), len(w.Items), w.KubeadmDNS)
+			golden(t, filepath.Join("testdata", "stories", c.name+".txt"), strings.Join(w.Story, "\n")+"\n")
 		})
 	}
 }
 
 func textName(text string) string {
 	switch text {
-	case oldCorefile:
+	case rollouttest.OldCorefile:
 		return "old"
-	case defaultCorefile:
+	case rollouttest.DefaultCorefile:
 		return "default"
 	}
 	return "migrated"
@@ -179,8 +180,8 @@ func golden(t *testing.T, path, got string) {
 // The plan is the decision function played forward; what a well-behaved world then does must be the plan.
 func TestPlanIsWhatHappens(t *testing.T) {
 	t.Parallel()
-	for name, w := range map[string]*world{"image-only": newWorld(repo+"v1.14.2", defaultCorefile), "migrated": newWorld(oldImage, oldCorefile)} {
-		plan := rollout.Play(wantDNS("v1.14.6"), w.observe(), w.now)
+	for name, w := range map[string]*rollouttest.World{"image-only": rollouttest.New(repo+"v1.14.2", rollouttest.DefaultCorefile), "migrated": rollouttest.New(oldImage, rollouttest.OldCorefile)} {
+		plan := rollout.Play(wantDNS("v1.14.6"), w.Observe(), w.Now)
 		var planned []string
 		for _, s := range plan.Steps {
 			planned = append(planned, s.Name())
@@ -198,12 +199,12 @@ func TestPlanIsWhatHappens(t *testing.T) {
 // Killed before any step, and run again by a process that remembers nothing: the end is the same.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
-	worlds := map[string]func() *world{
-		"image-only": func() *world { return newWorld(repo+"v1.14.2", defaultCorefile) },
-		"migrated":   func() *world { return newWorld(oldImage, oldCorefile) },
-		"restored": func() *world {
-			w := newWorld(oldImage, oldCorefile)
-			w.broken[repo+"v1.14.6"] = true
+	worlds := map[string]func() *rollouttest.World{
+		"image-only": func() *rollouttest.World { return rollouttest.New(repo+"v1.14.2", rollouttest.DefaultCorefile) },
+		"migrated":   func() *rollouttest.World { return rollouttest.New(oldImage, rollouttest.OldCorefile) },
+		"restored": func() *rollouttest.World {
+			w := rollouttest.New(oldImage, rollouttest.OldCorefile)
+			w.Broken[repo+"v1.14.6"] = true
 			return w
 		},
 	}
@@ -213,12 +214,12 @@ func TestKilledAnywhere(t *testing.T) {
 		for at := range end.steps {
 			w := make()
 			play(t, w, wantDNS("v1.14.6"), func(step int) bool { return step == at })
-			w.pass(time.Minute)
+			w.Pass(time.Minute)
 			play(t, w, wantDNS("v1.14.6"), nil)
-			if w.image != whole.image || w.mounted() != whole.mounted() || w.data[live.CorefileKey] != whole.data[live.CorefileKey] || w.kubeadm != whole.kubeadm {
-				t.Errorf("%s killed before step %d (%s): image %s Corefile %s, want %s %s\n%s", name, at, end.steps[at], w.image, textName(w.mounted()), whole.image, textName(whole.mounted()), strings.Join(w.story, "\n"))
+			if w.Image != whole.Image || w.Mounted() != whole.Mounted() || w.Data[live.CorefileKey] != whole.Data[live.CorefileKey] || w.KubeadmDNS != whole.KubeadmDNS {
+				t.Errorf("%s killed before step %d (%s): image %s Corefile %s, want %s %s\n%s", name, at, end.steps[at], w.Image, textName(w.Mounted()), whole.Image, textName(whole.Mounted()), strings.Join(w.Story, "\n"))
 			}
-			if w.data[live.CorefileBackupKey] != whole.data[live.CorefileBackupKey] {
+			if w.Data[live.CorefileBackupKey] != whole.Data[live.CorefileBackupKey] {
 				t.Errorf("%s killed before step %d: the backup is not the original", name, at)
 			}
 		}

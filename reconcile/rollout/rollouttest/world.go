@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollouttest is a cluster's CoreDNS as a value, for tests of what decides and of what runs the decisions.
+// It shares no code with the steps' models: it follows Kubernetes' rules by itself, so that it can contradict them.
+// Start at New; Observe, Do and Pass are the whole world.
+package rollouttest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/theseus-gitops/theseus/reconcile/live"
+	"github.com/theseus-gitops/theseus/reconcile/logbook"
+	"github.com/theseus-gitops/theseus/reconcile/rollout"
+)
+
+// world is a cluster's CoreDNS as Kubernetes would keep it: every object has a version that moves with each write,
+// a Deployment's pods follow its template after a while, and nothing happens that was not asked for.
+// It shares no code with the steps' models.
+type World struct {
+	Now        time.Time
+	version    int
+	configV    string
+	deployV    string
+	kubeadmV   string
+	roleV      string
+	Data       map[string]string
+	Run        *live.DNSRun
+	Image      string
+	Items      []live.VolumeItem
+	NoVolume   bool
+	changed    time.Time
+	KubeadmDNS live.KubeadmDNS
+	Role       []live.PolicyRule
+	Book       logbook.Book
+	Broken     map[string]bool // images whose pods never come up
+	BadCanary  map[string]bool // images whose canary fails
+	BadAnswer  map[string]bool // images whose pods answer wrongly once they run
+	// running is what the pods run, and the Corefile that each of them reads.
+	running string
+	Story   []string
+}
+
+const DefaultCorefile = `.:53 {
+    errors
+    health {
+       lameduck 5s
+    }
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+       pods insecure
+       fallthrough in-addr.arpa ip6.arpa
+       ttl 30
+    }
+    prometheus :9153
+    forward . /etc/resolv.conf {
+       max_concurrent 1000
+    }
+    cache 30
+    loop
+    reload
+    loadbalance
+}
+`
+
+// OldCorefile lacks what 1.7.0 makes a new default, so that leaving 1.6.7 migrates it.
+var OldCorefile = strings.Replace(DefaultCorefile, "forward . /etc/resolv.conf {\n       max_concurrent 1000\n    }", "forward . /etc/resolv.conf", 1) //nolint:gochecknoglobals // a constant text
+
+func New(image, text string) *World {
+	w := &World{
+		Now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), Data: map[string]string{live.CorefileKey: text},
+		Image: image, running: image, Items: []live.VolumeItem{{Key: live.CorefileKey, Path: "Corefile"}},
+		KubeadmDNS: live.KubeadmDNS{}, Role: []live.PolicyRule{{
+			APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list", "watch"},
+		}},
+		Broken: map[string]bool{}, BadCanary: map[string]bool{}, BadAnswer: map[string]bool{},
+	}
+	for _, v := range []*string{&w.configV, &w.deployV, &w.kubeadmV, &w.roleV} {
+		w.bump(v)
+	}
+	return w
+}
+
+func (w *World) bump(v *string) {
+	w.version++
+	*v = fmt.Sprint(w.version)
+}
+
+// observe is what an honest observer would see now.
+func (w *World) Observe() live.Cluster {
+	kube := live.Kube{
+		ServerVersion: "v1.36.3", Book: w.Book,
+		KubeadmConfig: &live.KubeadmConfig{ResourceVersion: w.kubeadmV, ClusterConfiguration: "original", DNSDomain: "cluster.local", DNS: w.KubeadmDNS},
+	}
+	kube.DNS = live.DNS{
+		Config:     &live.DNSConfig{ResourceVersion: w.configV, Data: maps.Clone(w.Data), Run: w.Run},
+		Deployment: &live.DNSDeployment{ResourceVersion: w.deployV, Image: w.Image, Containers: []string{"coredns"}, Changed: w.changed, Rollout: w.rollout()},
+		Role:       &live.DNSRole{ResourceVersion: w.roleV, Rules: slices.Clone(w.Role)},
+	}
+	if !w.NoVolume {
+		kube.DNS.Deployment.Volume = &live.ConfigVolume{Name: "config-volume", Items: slices.Clone(w.Items)}
+	}
+	if w.Broken[w.Image] && w.running != w.Image {
+		kube.DNS.Pods = []live.DNSPod{{Name: "coredns-new", Image: w.Image, Waiting: "CrashLoopBackOff", Message: "back-off", Restarts: 1}}
+	}
+	return live.Cluster{Kube: &kube}
+}
+
+func (w *World) rollout() live.Rollout {
+	r := live.Rollout{Generation: 1, ObservedGeneration: 1, Wanted: 2, Total: 2, Updated: 2}
+	if !w.settled() {
+		r.Updated, r.Total, r.Unavailable = 1, 3, 1
+	}
+	return r
+}
+
+func (w *World) settled() bool {
+	return w.running == w.Image && w.Now.Sub(w.changed) > 20*time.Second
+}
+
+// pass lets time go by; pods follow the template unless their image is broken.
+func (w *World) Pass(d time.Duration) {
+	w.Now = w.Now.Add(d)
+	if !w.Broken[w.Image] {
+		w.running = w.Image
+	}
+}
+
+// do carries out one step as the API server would, preconditions included.
+func (w *World) Do(step rollout.Step) error {
+	stale := func(have, want string) bool { return want != have }
+	switch act := step.Act.(type) {
+	case rollout.EnsureDNSRole:
+		if stale(w.roleV, act.ResourceVersion) {
+			return rollout.ErrConflict
+		}
+		w.Role = append(w.Role, live.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list", "watch"}})
+		w.bump(&w.roleV)
+	case rollout.CanaryDNS:
+		if w.BadCanary[act.Image] {
+			return &rollout.Failure{Reason: "DNSCanaryFailed", Message: "the canary never became ready", Remedy: "look"}
+		}
+		if stale(w.configV, act.ResourceVersion) {
+			return rollout.ErrConflict
+		}
+		run := act.Run
+		w.Run = &run
+		w.bump(&w.configV)
+	case rollout.SyncDNSConfig:
+		if stale(w.kubeadmV, act.ResourceVersion) {
+			return rollout.ErrConflict
+		}
+		if act.Original != "" {
+			w.Book.Originals = &logbook.Originals{KubeadmConfig: act.Original}
+		}
+		w.KubeadmDNS = act.DNS
+		w.bump(&w.kubeadmV)
+	case rollout.WriteCorefile:
+		if stale(w.configV, act.ResourceVersion) {
+			return rollout.ErrConflict
+		}
+		w.Data[act.Key] = act.Text
+		w.bump(&w.configV)
+	case rollout.PatchDNS:
+		if stale(w.deployV, act.ResourceVersion) {
+			return rollout.ErrConflict
+		}
+		w.patch(act)
+	case rollout.RecordFailure:
+		w.Book.FailedTarget = &act.Failed
+	case rollout.VerifyDNS:
+		if w.BadAnswer[w.Image] {
+			return &rollout.Failure{Reason: "DNSVerifyFailed", Message: "SERVFAIL", Remedy: "look"}
+		}
+		run := act.Run
+		w.Run = &run
+		w.bump(&w.configV)
+	case rollout.RecordDNSRun:
+		run := act.Run
+		w.Run = &run
+		w.bump(&w.configV)
+	}
+	return nil
+}
+
+func (w *World) patch(act rollout.PatchDNS) {
+	if act.Image != "" {
+		w.Image = act.Image
+	}
+	if act.Volume != "" {
+		w.Items = slices.Clone(act.Items)
+	}
+	w.running, w.changed = "", w.Now
+	w.bump(&w.deployV)
+}
+
+// mounted is the Corefile that the present template shows to its pods.
+func (w *World) Mounted() string {
+	if w.Items == nil {
+		return w.Data[live.CorefileKey]
+	}
+	for _, it := range w.Items {
+		if it.Path == "Corefile" {
+			return w.Data[it.Key]
+		}
+	}
+	return ""
+}
+
+func (w *World) Tell(format string, args ...any) {
+	w.Story = append(w.Story, fmt.Sprintf(format, args...))
+}
