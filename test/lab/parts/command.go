@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -28,7 +29,8 @@ func (c command) run(ctx context.Context, name string, args ...string) (string, 
 	cmd.Dir = c.dir
 	cmd.Env = append(os.Environ(), c.env...)
 	cmd.Stdin = c.stdin
-	var stdout, both bytes.Buffer
+	var stdout bytes.Buffer
+	var both transcript
 	cmd.Stdout = io.MultiWriter(&stdout, &both)
 	cmd.Stderr = &both
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -38,6 +40,25 @@ func (c command) run(ctx context.Context, name string, args ...string) (string, 
 		return "", fmt.Errorf("%s: %w\n%s", shellLine(name, args), err, tail(both.String(), 40))
 	}
 	return stdout.String(), nil
+}
+
+// transcript keeps what a tool writes to both its outputs, each from a
+// goroutine of its own.
+type transcript struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (t *transcript) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.Write(p)
+}
+
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.String()
 }
 
 // shellLine is the call, ready to paste.
