@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/theseus-gitops/theseus/reconcile"
+	"github.com/theseus-gitops/theseus/reconcile/live"
+)
+
+func TestPassUpgradesAndThenTouchesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a", "b")
+	wantOutcomes(t, run(t, f), map[string]string{"a": "converged", "b": "converged"})
+	for name, c := range f.clusters {
+		if c.world.Image != repo+"v1.14.6" || c.held || c.world.Book.Roll != nil || c.world.Book.ConvergedSince.IsZero() {
+			t.Errorf("%s: image %s, lock held %v, logbook %+v", name, c.world.Image, c.held, c.world.Book)
+		}
+	}
+	doc := string(f.branch["status/clusters/a.yaml"])
+	for _, want := range []string{"outcome: Converged", "canary-coredns", "coreDNS: v1.14.2", "coreDNS: v1.14.6"} {
+		if !strings.Contains(doc, want) {
+			t.Errorf("status lacks %q:\n%s", want, doc)
+		}
+	}
+	commits, writes := len(f.commits), f.clusters["a"].writes
+	f.sleep(3600e9)
+	wantOutcomes(t, run(t, f), map[string]string{"a": "converged", "b": "converged"})
+	if len(f.commits) != commits || f.clusters["a"].writes != writes {
+		t.Errorf("a converged pass made %d commits and %d writes", len(f.commits)-commits, f.clusters["a"].writes-writes)
+	}
+}
+
+func TestRollIsAnnouncedBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a")
+	f.refuse = true
+	r := run(t, f)
+	wantOutcomes(t, r, map[string]string{"a": "transient"})
+	if got := f.clusters["a"].world.Image; got != repo+"v1.14.2" || f.clusters["a"].bookVersion != 0 {
+		t.Errorf("a roll whose start could not be committed was begun: image %s", got)
+	}
+	if !errors.Is(r.PublishError, reconcile.ErrPushRefused) {
+		t.Errorf("PublishError = %v, want the refusal", r.PublishError)
+	}
+}
+
+func TestRefusedPushInTheMiddleDoesNotStopTheRoll(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a")
+	f.stopAt = "canary-coredns"
+	wantOutcomes(t, run(t, f), map[string]string{"a": "changes"})
+	f.stop, f.stopAt, f.refuse = make(chan struct{}), "", true
+	wantOutcomes(t, run(t, f), map[string]string{"a": "converged"})
+	f.refuse = false
+	wantOutcomes(t, run(t, f), map[string]string{"a": "converged"})
+	if doc := string(f.branch["status/clusters/a.yaml"]); !strings.Contains(doc, "status: \"True\"") {
+		t.Errorf("the next pass did not report what happened:\n%s", doc)
+	}
+}
+
+func TestOneClusterDoesNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	f := newFleet("broken", "gone", "good", "locked", "nosecret")
+	f.specs["broken.yaml"] = strings.Replace(f.specs["broken.yaml"], "baseImage", "baseImages", 1)
+	f.clusters["gone"].unreachable = true
+	f.clusters["locked"].holder = "other-pod"
+	delete(f.clusters, "nosecret")
+	wantOutcomes(t, run(t, f), map[string]string{"broken": "invalid", "gone": "unreachable", "good": "converged", "locked": "locked", "nosecret": "transient"})
+	commits := len(f.commits)
+	run(t, f)
+	if len(f.commits) != commits {
+		t.Errorf("the second pass committed again: %v", f.commits[commits:])
+	}
+}
+
+func TestStopEndsAtAStepBoundary(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a")
+	f.stopAt = "sync-dns-config"
+	wantOutcomes(t, run(t, f), map[string]string{"a": "changes"})
+	c := f.clusters["a"]
+	if c.world.Image != repo+"v1.14.2" || c.world.Book.Roll == nil || c.held {
+		t.Errorf("image %s, roll %v, lock held %v: want the step finished, no other begun, the lock released", c.world.Image, c.world.Book.Roll, c.held)
+	}
+	if doc := string(f.branch["status/clusters/a.yaml"]); !strings.Contains(doc, "reason: Rolling") {
+		t.Errorf("status was not committed:\n%s", doc)
+	}
+	f.stop, f.stopAt = make(chan struct{}), ""
+	wantOutcomes(t, run(t, f), map[string]string{"a": "converged"})
+}
+
+func TestFailedTargetIsRememberedAndUndone(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a")
+	w := f.clusters["a"].world
+	w.BadAnswer[repo+"v1.14.6"] = true
+	wantOutcomes(t, run(t, f), map[string]string{"a": "stalled"})
+	if w.Image != repo+"v1.14.2" || w.Book.FailedTarget == nil || w.Book.Roll != nil {
+		t.Fatalf("image %s, logbook %+v: want everything put back, the failure remembered, the roll over", w.Image, w.Book)
+	}
+	doc := string(f.branch["status/clusters/a.yaml"])
+	for _, want := range []string{"reason: DNSVerifyFailed", "outcome: Stalled", "remedy:"} {
+		if !strings.Contains(doc, want) {
+			t.Errorf("status lacks %q:\n%s", want, doc)
+		}
+	}
+	commits, writes := len(f.commits), f.clusters["a"].writes
+	wantOutcomes(t, run(t, f), map[string]string{"a": "stalled"})
+	if len(f.commits) != commits || f.clusters["a"].writes != writes {
+		t.Error("the next pass loops: it wrote something")
+	}
+	w.BadAnswer = map[string]bool{}
+	f.specs["a.yaml"] += "  retry: again\n"
+	wantOutcomes(t, run(t, f), map[string]string{"a": "converged"})
+}
+
+func TestPassingErrors(t *testing.T) {
+	t.Parallel()
+	t.Run("a conflict is decided again", func(t *testing.T) {
+		t.Parallel()
+		f := newFleet("a")
+		f.clusters["a"].conflict["update-coredns"] = 3
+		wantOutcomes(t, run(t, f), map[string]string{"a": "converged"})
+	})
+	t.Run("one error is tried again", func(t *testing.T) {
+		t.Parallel()
+		f := newFleet("a")
+		f.clusters["a"].fail["update-coredns"] = 1
+		wantOutcomes(t, run(t, f), map[string]string{"a": "converged"})
+	})
+	t.Run("an error that stays is left to the next pass", func(t *testing.T) {
+		t.Parallel()
+		f := newFleet("a")
+		f.clusters["a"].fail["update-coredns"] = 5
+		wantOutcomes(t, run(t, f), map[string]string{"a": "transient"})
+		wantOutcomes(t, run(t, f), map[string]string{"a": "converged"})
+	})
+}
+
+func TestForeignHolderStopsBeforeTheNextStep(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a")
+	c := f.clusters["a"]
+	f.stopAt = "canary-coredns"
+	run(t, f)
+	f.stop, f.stopAt = make(chan struct{}), ""
+	c.holder = "other-pod"
+	writes := c.writes
+	wantOutcomes(t, run(t, f), map[string]string{"a": "locked"})
+	if c.writes != writes {
+		t.Error("wrote without the lock")
+	}
+}
+
+func TestPlanWritesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a")
+	r, err := f.pass().Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOutcomes(t, r, map[string]string{"a": "changes"})
+	if len(r.Clusters[0].Plan.Steps) != 4 || f.clusters["a"].writes != 0 || len(f.commits) != 0 {
+		t.Errorf("%d steps, %d writes, %d commits; want 4, 0, 0", len(r.Clusters[0].Plan.Steps), f.clusters["a"].writes, len(f.commits))
+	}
+}
+
+func TestUnknownClusterIsNamed(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a")
+	p := f.pass()
+	p.Only = []string{"b"}
+	_, err := p.Run(t.Context())
+	if !errors.Is(err, reconcile.ErrUnknownCluster) || !strings.Contains(err.Error(), "there are: a") {
+		t.Errorf("error %v, want one that names the clusters there are", err)
+	}
+}
+
+func TestMissingKnowledgeIsNoClusterWithoutDNS(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a")
+	f.clusters["a"].world.Data = map[string]string{}
+	r := run(t, f)
+	wantOutcomes(t, r, map[string]string{"a": "stalled"})
+	if got := r.Clusters[0].Report.Failure.Reason; got != "CorefileMissing" {
+		t.Errorf("reason %s, want CorefileMissing (key %s is gone)", got, live.CorefileKey)
+	}
+}

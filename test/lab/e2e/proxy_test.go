@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// proxy stands between theseus and the API server. It counts writes and runs a function after the nth of them has
+// taken effect and before its answer goes back: a crash at the worst moment.
+type proxy struct {
+	mu         sync.Mutex
+	writes     []string
+	at         int
+	then       func()
+	down       bool
+	kubeconfig []byte
+}
+
+func newProxy(t *testing.T) *proxy {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", lab.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tlsConfig, err := rest.TLSConfigFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{}
+	backend := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		// HTTP/1.1 only: port-forwards are upgrades.
+		Transport:      p.cuttable(&http.Transport{TLSClientConfig: tlsConfig, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}),
+		FlushInterval:  -1,
+		ModifyResponse: func(r *http.Response) error { p.answered(r.Request); return nil },
+	}
+	server := httptest.NewTLSServer(backend)
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	out := clientcmdapi.NewConfig()
+	out.Clusters["proxy"] = &clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: ca}
+	out.AuthInfos["proxy"] = &clientcmdapi.AuthInfo{Token: "unused"}
+	out.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy", AuthInfo: "proxy"}
+	out.CurrentContext = "proxy"
+	if p.kubeconfig, err = clientcmd.Write(*out); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// after arms the proxy: then runs once the nth write from now has taken effect.
+func (p *proxy) after(n int, then func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writes, p.at, p.then = nil, n, then
+}
+
+// count is how many writes there were since after was called.
+func (p *proxy) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.writes)
+}
+
+// last names the newest write.
+func (p *proxy) last() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.writes) == 0 {
+		return "nothing"
+	}
+	return p.writes[len(p.writes)-1]
+}
+
+// answered hears of every answer. Leases don't count: they are renewed by the clock.
+func (p *proxy) answered(r *http.Request) {
+	path := r.URL.Path
+	if r.Method == http.MethodGet || strings.Contains(path, "/leases") || strings.HasSuffix(path, "/portforward") {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writes = append(p.writes, r.Method+" "+path)
+	if len(p.writes) == p.at && p.then != nil {
+		p.then()
+	}
+}
+
+// cut makes the API server be gone; restore brings it back.
+func (p *proxy) cut()     { p.down = true } // called with mu held, from answered
+func (p *proxy) restore() { p.mu.Lock(); defer p.mu.Unlock(); p.down = false }
+
+// cuttable is a transport that fails while the API server is gone. The proxy then answers 502, as a load balancer
+// without a healthy backend does.
+func (p *proxy) cuttable(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		p.mu.Lock()
+		down := p.down
+		p.mu.Unlock()
+		if down {
+			return nil, errors.New("the API server is gone")
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
