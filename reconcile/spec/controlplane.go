@@ -75,7 +75,7 @@ type Argument struct {
 // JoinFile is a host file written by user data; its content comes from a Secret.
 type JoinFile struct {
 	Path      string    `json:"path" required:"true" format:"absolute-path" desc:"Where the file goes."`
-	Mode      string    `json:"mode" default:"\"0600\"" format:"file-mode" desc:"Permissions, as a quoted octal text."`
+	Mode      string    `json:"mode" default:"0600" format:"file-mode" desc:"Permissions, as a quoted octal text."`
 	SecretRef SecretKey `json:"secretRef" required:"true" desc:"Where its content is."`
 }
 

@@ -114,14 +114,16 @@ func (d *document) warnActs(own, outer Capability, key *yaml.Node, path string) 
 
 // setDefault is the one place where defaults come from: the default tags. They are part of the code, and a test decodes all.
 func setDefault(v reflect.Value, f field) {
-	var n yaml.Node
-	if err := yaml.Unmarshal([]byte(f.def), &n); err != nil {
-		panic(fmt.Sprintf("default of %s: %v", f.name, err))
+	n := yaml.Node{Kind: yaml.ScalarNode, Value: f.def}
+	switch {
+	case f.def == "{}":
+		n = yaml.Node{Kind: yaml.MappingNode}
+	case v.Kind() == reflect.String:
+		n.Tag = "!!str"
 	}
 	var found Problems
-	d := document{root: n.Content[0], places: map[string]span{}, found: &found}
-	f.acts = ""
-	d.value(d.root, v, f.name, f)
+	d := document{root: &n, places: map[string]span{}, found: &found}
+	d.value(&n, v, f.name, f)
 	if d.failed {
 		panic(fmt.Sprintf("default of %s: %s", f.name, found))
 	}

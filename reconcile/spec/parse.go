@@ -247,6 +247,12 @@ func (p *parser) repository() Repository {
 	}
 	repo.Releases = good(p.releases, func(r Release) string { return r.Metadata.Name })
 	repo.Clusters = good(p.clusters, func(c Cluster) string { return c.Metadata.Name })
+	// A document that can't be read may claim a good one's name; which of them is meant can't be known.
+	broken := p.found.BrokenClusters()
+	repo.Clusters = slices.DeleteFunc(repo.Clusters, func(c Cluster) bool {
+		_, found := slices.BinarySearch(broken, c.Metadata.Name)
+		return found
+	})
 	return repo
 }
 

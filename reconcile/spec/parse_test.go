@@ -217,6 +217,16 @@ func TestBrokenClusterHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// TestUnreadableNamesake: which of two documents is meant can't be known, whatever is wrong with one of them.
+func TestUnreadableNamesake(t *testing.T) {
+	for _, wrong := range []string{"  a: b: c\n", "  suspend: \xff\n", "  x: 1\n"} {
+		repo, problems := spec.Parse(withFleet(file("a.yaml", plain), file("b.yaml", plain+wrong)))
+		if len(repo.Clusters) != 0 {
+			t.Errorf("%q: the good one was returned\n%s", wrong, problems)
+		}
+	}
+}
+
 func TestBrokenFleet(t *testing.T) {
 	repo, problems := spec.Parse([]spec.File{
 		file(spec.FleetFile, "apiVersion: theseus.dev/v1alpha1\nkind: Fleet\nspec: {stagse: [], status: {branch: reports}}\n"),

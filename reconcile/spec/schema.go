@@ -156,6 +156,9 @@ func scalarSchema(form scalarForm) *node {
 
 // defaultOf gives a default as a document would write it, with the type that YAML reads.
 func defaultOf(f field) any {
+	if f.typ.Kind() == reflect.String {
+		return f.def
+	}
 	var value any
 	if err := yaml.Unmarshal([]byte(f.def), &value); err != nil {
 		panic(fmt.Sprintf("default of %s: %v", f.name, err)) // part of the code; the schema test meets it first

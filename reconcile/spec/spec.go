@@ -11,7 +11,7 @@
 //	desc      meaning, for people who write specs
 //	acts      the capability with which the key starts to work; inherited by nested keys; none: it works
 //	required  "true": the key must be there
-//	default   the value, as YAML, when the key is absent
+//	default   the value when the key is absent; {}: a mapping of defaults
 //	enum      the allowed texts, comma-separated
 //	min, max  limits of a whole number
 //	format    a named rule for a text (formats.go), also for each text in a list or map
