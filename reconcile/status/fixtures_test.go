@@ -16,7 +16,7 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/status"
 )
 
-var update = flag.Bool("update", false, "rewrite golden files") //nolint:gochecknoglobals // the flag of go test -update
+var update = flag.Bool("update", false, "rewrite golden files")
 
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()

@@ -8,21 +8,21 @@ type Outcome int
 const (
 	// Unknown is the outcome of a cluster that has no report yet.
 	Unknown Outcome = iota
-	// Converged: the cluster is as wanted. A new spec, or drift, leaves it.
+	// Converged means that the cluster is as wanted. A new spec, or drift, leaves it.
 	Converged
-	// Changes: a change is under way or about to begin; the next pass goes on with it.
+	// Changes means that a change is under way or about to begin; the next pass goes on with it.
 	Changes
-	// Waiting: nothing is to be done before something happens or a time comes.
+	// Waiting means that nothing is to be done before something happens or a time comes.
 	Waiting
-	// Stalled: a person or a new commit must act.
+	// Stalled means that a person or a new commit must act.
 	Stalled
-	// Invalid: the spec can't be used. A new commit leaves it.
+	// Invalid means that the spec can't be used. A new commit leaves it.
 	Invalid
-	// Unreachable: the cluster could not be observed. The next pass tries again.
+	// Unreachable means that the cluster could not be observed. The next pass tries again.
 	Unreachable
-	// Locked: another runner holds the cluster's Lease and reports about it itself.
+	// Locked means that another runner holds the cluster's Lease and reports about it itself.
 	Locked
-	// Transient: something failed that may work the next time.
+	// Transient means that something failed that may work the next time.
 	Transient
 )
 

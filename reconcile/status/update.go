@@ -156,10 +156,10 @@ func lastSeen(before *Live, r Report, now time.Time) *Live {
 	return &kept
 }
 
-// plan keeps the plan of a change that a pass could not look at: it is where the change will go on.
+// plan keeps the plan of a change that something got in the way of: it is where the change will go on.
 func plan(before *Plan, r Report) *Plan {
 	if r.Plan == nil {
-		if r.Live == nil && !observes(r.Outcome) {
+		if !observes(r.Outcome) {
 			return before
 		}
 		return nil

@@ -101,6 +101,11 @@ func TestUnobservedClusterKeepsWhatWasSeen(t *testing.T) {
 	if gone.Status.Plan == nil || len(gone.Status.History) != 1 {
 		t.Errorf("plan %v and history %v should be kept", gone.Status.Plan, gone.Status.History)
 	}
+	hiccup := converged("a", "dev")
+	hiccup.Outcome = status.Transient
+	if d := status.Update(&first, hiccup, at("2026-12-01T09:00:00Z")); d.Status.Plan == nil {
+		t.Error("a failure that may pass does not end the plan")
+	}
 	back := status.Update(&gone, converged("a", "dev"), at("2026-12-01T10:00:00Z"))
 	if !back.Status.Live.StaleSince.IsZero() || back.Status.Plan != nil {
 		t.Errorf("observed again: live = %+v, plan = %+v", back.Status.Live, back.Status.Plan)
