@@ -16,7 +16,7 @@ const userDataUnit = `[Unit]
 Description=The machine's user data, run once
 ConditionPathExists=!/etc/theseus-lab/user-data.started
 ConditionPathExists=/etc/theseus-lab/user-data
-After=network.target dbus.service containerd.service theseus-images.service
+After=network.target dbus.service containerd.service
 
 [Service]
 Type=oneshot
@@ -32,12 +32,26 @@ StandardError=inherit
 WantedBy=multi-user.target
 `
 
+// firstProgram is where a machine starts.
+const firstProgram = "/etc/theseus-lab/boot"
+
+// boot makes the machine's own cgroups writable, which the engine allows to privileged containers only, and then
+// becomes the image's entrypoint. The mounts are of the container's cgroup namespace: it sees and makes none of the
+// host's or another machine's.
+const boot = `#!/bin/sh
+for m in /sys/fs/cgroup /sys/fs/cgroup/*; do
+	if mountpoint -q "$m"; then mount -o remount,bind,rw "$m"; fi
+done
+exec "$@"
+`
+
 // files are what a machine finds at its first boot: who it is, its pods' network, a resolver for pods, the user data.
 //
 // Pods must not get the engine's resolver (127.0.0.11), which CoreDNS takes for itself and reports as a loop.
 func (c Config) files(m Machine, script string) []engine.File {
 	const folder = "/etc/theseus-lab/"
 	files := []engine.File{
+		{Path: firstProgram, Mode: 0o755, Data: []byte(boot)},
 		{Path: folder + "machine.env", Mode: 0o644, Data: fmt.Appendf(nil,
 			"LAB=%s\nNAME=%s\nADDRESS=%s\nPOD_CIDR=%s\nGATEWAY=%s\nENDPOINT=%s\nSERVICE=http://%s\n",
 			c.Lab, m.Name, m.Address, m.PodCIDR, c.Gateway, c.EndpointAddress(), c.ServiceAddress())},
