@@ -9,6 +9,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// identify reads what the document's problems are filed under.
+func (d *document) identify() {
+	d.kind = textOf(child(d.root, "kind"))
+	if d.kind == "" && d.file == FleetFile {
+		d.kind = KindFleet
+	}
+	// Others make file names of a cluster's name, so it must be one.
+	if name := textOf(child(child(d.root, "metadata"), "name")); d.kind == KindCluster && formats["dns-label"].pattern.MatchString(name) {
+		d.cluster = name
+	}
+}
+
 // classify tells whether a document was meant for us, and whether its API group says so. A typing error in the group or in
 // the key apiVersion is reported, because it would make a cluster vanish.
 func classify(d *document) (ours, readable bool) {

@@ -45,7 +45,11 @@ func (d *document) value(n *yaml.Node, v reflect.Value, path string, f field) {
 		d.object(n, v, path)
 		return
 	}
-	switch v.Kind() {
+	d.byKind(n, v, path, f)
+}
+
+func (d *document) byKind(n *yaml.Node, v reflect.Value, path string, f field) {
+	switch v.Kind() { //nolint:exhaustive // the kinds that the types use; any other panics
 	case reflect.Struct:
 		d.structure(n, v, path, f)
 	case reflect.Map:

@@ -182,7 +182,7 @@ func textOf(n *yaml.Node) string {
 
 // describe names what was found, for messages.
 func describe(n *yaml.Node) string {
-	switch n.Kind {
+	switch n.Kind { //nolint:exhaustive // scalars follow below
 	case yaml.MappingNode:
 		return "a mapping"
 	case yaml.SequenceNode:

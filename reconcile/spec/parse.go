@@ -180,20 +180,11 @@ func (p *parser) document(file string, c chunk) (ours, empty bool) {
 		d.add(at, Error, message)
 		return true, false
 	}
-	if len(root.Content) == 0 || (root.Content[0].Kind == yaml.ScalarNode && root.Content[0].ShortTag() == "!!null" && root.Content[0].Value == "") {
+	if len(root.Content) == 0 || (root.Content[0].ShortTag() == "!!null" && root.Content[0].Value == "") {
 		return false, true
 	}
-	d := &document{
-		file: file, before: c.before, root: root.Content[0], places: map[string]span{}, found: &p.found,
-		kind: textOf(child(root.Content[0], "kind")),
-	}
-	if file == FleetFile && d.kind == "" {
-		d.kind = KindFleet
-	}
-	// Others make file names of it, so it must be a name.
-	if name := textOf(child(child(d.root, "metadata"), "name")); d.kind == KindCluster && formats["dns-label"].pattern.MatchString(name) {
-		d.cluster = name
-	}
+	d := &document{file: file, before: c.before, root: root.Content[0], places: map[string]span{}, found: &p.found}
+	d.identify()
 	ours, readable := classify(d)
 	if readable {
 		p.read(d)

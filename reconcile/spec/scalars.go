@@ -51,7 +51,6 @@ func (*Duration) form() scalarForm {
 	}
 }
 
-//nolint:gochecknoglobals // read-only patterns
 var (
 	durationPattern = regexp.MustCompile((*Duration)(nil).form().pattern)
 	dayPattern      = regexp.MustCompile(`[0-9]+(\.[0-9]+)?d`)
@@ -117,7 +116,6 @@ func (*Time) form() scalarForm {
 	}
 }
 
-//nolint:gochecknoglobals // read-only pattern
 var timePattern = regexp.MustCompile((*Time)(nil).form().pattern)
 
 func (t *Time) parse(text string) error {
@@ -174,7 +172,6 @@ func (p *IntOrPercent) parse(text string) error {
 	return nil
 }
 
-//nolint:gochecknoglobals // read-only pattern
 var wholePattern = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,8})$`)
 
 // parseWhole reads a plain decimal number. YAML's other spellings (0x10, 010, 1_000) are refused, because YAML 1.1 and 1.2

@@ -76,7 +76,7 @@ func schemaOf(t reflect.Type, f field) *node {
 	if s, ok := reflect.New(t).Interface().(scalar); ok {
 		return scalarSchema(s.form())
 	}
-	switch t.Kind() {
+	switch t.Kind() { //nolint:exhaustive // the kinds that the types use; any other panics
 	case reflect.Struct:
 		return structSchema(t)
 	case reflect.Map:

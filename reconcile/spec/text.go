@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -15,12 +16,12 @@ import (
 
 //nolint:gochecknoglobals // read-only patterns
 var (
-	oursPattern   = regexp.MustCompile(`apiVersion["']?[ \t]*:[ \t]*["']?theseus\.dev(/|["']?\s|["']?$)`)
-	linePattern   = regexp.MustCompile(`^(?:yaml: )?(?:line ([0-9]+): )?`)
-	aliasPattern  = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
-	kindPattern   = regexp.MustCompile(`(?m)^kind:[ \t]*["']?([A-Za-z]+)`)
-	namePattern   = regexp.MustCompile(`^(?: *|metadata:[ \t]*\{[ \t]*)name:[ \t]*["']?([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)["']?[ \t\r]*(?:[,}\n#]|$)`)
-	newlineBefore = []byte("\n")
+	oursPattern  = regexp.MustCompile(`apiVersion["']?[ \t]*:[ \t]*["']?theseus\.dev(/|["']?\s|["']?$)`)
+	linePattern  = regexp.MustCompile(`^(?:yaml: )?(?:line ([0-9]+): )?`)
+	aliasPattern = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+	kindPattern  = regexp.MustCompile(`(?m)^kind:[ \t]*["']?([A-Za-z]+)`)
+	namePattern  = regexp.MustCompile(`^(?: *|metadata:[ \t]*\{[ \t]*)name:[ \t]*["']?([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)["']?[ \t\r]*(?:[,}\n#]|$)`)
+	lineFeed     = []byte("\n")
 )
 
 // looksOurs guesses from the bytes alone whether text that can't be read as YAML was meant for us. A template of another
@@ -94,15 +95,15 @@ func badRune(r rune, size int, rest []byte) string {
 		return "found a byte that is not UTF-8; save the file as UTF-8"
 	case r == 0:
 		return "found a NUL byte: this is a binary file or UTF-16 text; a spec is UTF-8 text"
-	case r == '\r' && !bytes.HasPrefix(rest, newlineBefore):
+	case r == '\r' && !bytes.HasPrefix(rest, lineFeed):
 		return "found a carriage return without a line feed; end lines with LF or CRLF"
-	case r == '\t' || r == '\n' || r == '\r':
+	case strings.ContainsRune("\t\n\r", r):
 		return ""
-	case r < ' ' || (r >= 0x7f && r < 0xa0):
+	case unicode.IsControl(r):
 		return fmt.Sprintf("found the control character U+%04X; remove it, or write it as an escape in double quotes", r)
-	case r == 0x2028 || r == 0x2029:
+	case strings.ContainsRune("\u2028\u2029", r):
 		return fmt.Sprintf("found the Unicode line separator U+%04X; remove it, or write it as an escape in double quotes", r)
-	case r == 0xfeff || r == 0xfffe || r == 0xffff:
+	case strings.ContainsRune("\ufeff\ufffe\uffff", r):
 		return fmt.Sprintf("found the character U+%04X inside the text; remove it", r)
 	}
 	return ""
@@ -189,13 +190,13 @@ func syntaxProblem(c chunk, err error) (Position, string) {
 	return Position{c.before + line, col + 1}, "not YAML: " + strings.TrimSpace(message)
 }
 
-// maxSearch bounds the search of errorLine, in lines.
-const maxSearch = 400
+// maxSearch bounds the search of errorLine, in bytes that are read again.
+const maxSearch = 4 << 20
 
 // errorLine finds the line of a syntax error. The library often reports the line on which the enclosing block begins, so
 // the longest prefix that is YAML is looked for: what follows it is the line that breaks it.
 func errorLine(text []byte, lines [][]byte, reported string) int {
-	if len(lines) <= maxSearch {
+	if len(lines)*len(text) <= maxSearch {
 		end := len(text)
 		for n := len(lines) - 1; n > 0; n-- {
 			end -= len(lines[n])

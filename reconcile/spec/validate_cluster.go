@@ -18,6 +18,7 @@ func validateCluster(c *parsed[Cluster]) {
 	}
 	if s.ControlPlane != nil && c.isMapping("spec.controlPlane") {
 		validateControlPlane(c.document, *s.ControlPlane, s.Etcd)
+		checkMachineName(c, "metadata.name", "cp")
 	}
 	for i, w := range s.Workers {
 		validateWorker(c, fmt.Sprintf("spec.workers[%d]", i), w)
@@ -40,7 +41,7 @@ func validateAccess(d *document, a Access) {
 	switch kubeconfig := d.has(at + ".kubeconfig"); {
 	case kubeconfig && inCluster:
 		d.errorf(at, "found kubeconfig and inCluster; allowed: exactly one way: kubeconfig.secretRef, kubeconfig.path or inCluster: true")
-	case !kubeconfig && !inCluster:
+	case !kubeconfig && !inCluster && !d.failedBelow(at+".inCluster"):
 		d.errorf(at, "found no way to the cluster; allowed: exactly one way: kubeconfig.secretRef, kubeconfig.path or inCluster: true")
 	case kubeconfig:
 		exactlyOne(d, at+".kubeconfig", "secretRef", "path")
@@ -143,12 +144,7 @@ func validateWorker(c *parsed[Cluster], at string, w Worker) {
 	if !d.isMapping(at) {
 		return
 	}
-	if w.Name == "cp" || w.Name == "control-plane" {
-		d.errorf(at+".name", "found %q, which is the control plane's; allowed: another name", w.Name)
-	}
-	if n := len(c.value.Metadata.Name) + 1 + len(w.Name) + serialRoom; n > 63 && !d.failedBelow(at+".name") && !d.failedBelow("metadata.name") {
-		d.errorf(at+".name", "machines would be named %s-%s-SERIAL, up to %d characters; allowed: 63, because the name is a host name", c.value.Metadata.Name, w.Name, n)
-	}
+	validateWorkerName(c, at+".name", w.Name)
 	if r := w.Rollout; r.MaxSurge.Value == 0 && r.MaxUnavailable.Value == 0 && !d.failedBelow(at+".rollout") && d.has(at+".rollout") {
 		d.errorf(at+".rollout", "found 0 for maxSurge and maxUnavailable; allowed: at least one above 0, or no machine could be replaced")
 	}
@@ -164,6 +160,23 @@ func validateWorker(c *parsed[Cluster], at string, w Worker) {
 			d.errorf(at, "ref is missing: kind machineDeployment needs it")
 		}
 		refuseKeys(d, at, w.Kind, "values", "failureDomains")
+	}
+}
+
+func validateWorkerName(c *parsed[Cluster], at, name string) {
+	if name == "cp" || name == "control-plane" {
+		c.errorf(at, "found %q, which is the control plane's; allowed: another name", name)
+	}
+	checkMachineName(c, at, name)
+}
+
+// checkMachineName wants room for the serials of a pool's machine names, which are host names.
+func checkMachineName(c *parsed[Cluster], at, name string) {
+	if c.failedBelow(at) || c.failedBelow("metadata.name") {
+		return
+	}
+	if n := len(c.value.Metadata.Name) + 1 + len(name) + serialRoom; n > 63 {
+		c.errorf(at, "machines would be named %s-%s-SERIAL, up to %d characters; allowed: 63, because the name is a host name", c.value.Metadata.Name, name, n)
 	}
 }
 
