@@ -80,20 +80,28 @@ func httpAuth(data map[string][]byte) (Auth, error) {
 	if a.bearer, err = secretLine(data, "bearerToken"); err != nil {
 		return Auth{}, err
 	}
-	switch {
-	case a.bearer != "" && (a.username != "" || a.password != ""):
-		return Auth{}, badOption("Secret has bearerToken and username/password; keep one of them")
-	case a.username != "" && a.password == "":
-		return Auth{}, badOption("Secret key password is missing or empty, but username is set")
-	case a.password != "" && a.username == "":
-		return Auth{}, badOption("Secret key username is missing or empty, but password is set (for a token, most hosts take any name)")
-	case strings.Contains(a.username, ":"):
-		return Auth{}, badOption("Secret key username: a colon is not possible in HTTP basic authentication")
-	case len(data["identity"]) > 0 && a.bearer == "" && a.password == "":
-		return Auth{}, badOption("Secret has an SSH key (identity), but the URL is http(s); use an ssh:// URL, or username and password")
+	if err := checkHTTPAuth(a, len(data["identity"]) > 0); err != nil {
+		return Auth{}, err
 	}
 	a.roots, err = rootsFrom(data)
 	return a, err
+}
+
+func checkHTTPAuth(a Auth, hasIdentity bool) error {
+	basic := a.username != "" || a.password != ""
+	switch {
+	case a.bearer != "" && basic:
+		return badOption("Secret has bearerToken and username/password; keep one of them")
+	case basic && a.password == "":
+		return badOption("Secret key password is missing or empty, but username is set")
+	case basic && a.username == "":
+		return badOption("Secret key username is missing or empty, but password is set (for a token, most hosts take any name)")
+	case strings.Contains(a.username, ":"):
+		return badOption("Secret key username: a colon is not possible in HTTP basic authentication")
+	case hasIdentity && a.bearer == "" && !basic:
+		return badOption("Secret has an SSH key (identity), but the URL is http(s); use an ssh:// URL, or username and password")
+	}
+	return nil
 }
 
 func rootsFrom(data map[string][]byte) (*x509.CertPool, error) {
@@ -111,7 +119,7 @@ func rootsFrom(data map[string][]byte) (*x509.CertPool, error) {
 		}
 		return roots, nil
 	}
-	return nil, nil //nolint:nilnil // no pool means the system's own roots, as in crypto/tls
+	return nil, nil // no pool means the system's own roots, as in crypto/tls
 }
 
 func sshAuth(loc location, data map[string][]byte) (Auth, error) {

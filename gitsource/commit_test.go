@@ -257,7 +257,7 @@ func TestEightWritersAllLand(t *testing.T) {
 	for writer := range 8 {
 		repo := o.open(func(op *gitsource.Options) {
 			op.Retry = gitsource.Retry{Attempts: 200, Min: 20 * time.Millisecond, Max: 500 * time.Millisecond}
-			op.Jitter = rand.New(rand.NewPCG(1, uint64(writer))).Float64 //nolint:gosec // spreads waits
+			op.Jitter = rand.New(rand.NewPCG(1, uint64(writer))).Float64 // spreads waits
 		})
 		wg.Go(func() {
 			for i := range 5 {

@@ -111,35 +111,39 @@ func (ed *editor) apply(at string, id plumbing.Hash, want *node) (plumbing.Hash,
 
 // entry gives what an entry becomes; the zero entry means none.
 func (ed *editor) entry(path, name string, old entry, want *node) (entry, error) {
-	exists := !old.id.IsZero()
-	if !want.isFile {
-		if exists && !old.isDir() {
-			return old, ed.snap.refuse(path, "is a "+old.kind().String()+" where a directory is needed")
-		}
-		id, err := ed.apply(path, old.id, want)
-		if err != nil || id == old.id {
-			return old, err
-		}
-		if id.IsZero() {
-			return entry{}, nil
-		}
-		return entry{mode: modeDir, name: name, id: id}, nil
+	if want.isFile {
+		return ed.file(path, name, old, want.data)
 	}
+	if !old.id.IsZero() && !old.isDir() {
+		return old, ed.snap.refuse(path, "is a "+old.kind().String()+" where a directory is needed")
+	}
+	id, err := ed.apply(path, old.id, want)
+	if err != nil || id == old.id {
+		return old, err
+	}
+	if id.IsZero() {
+		return entry{}, nil
+	}
+	return entry{mode: modeDir, name: name, id: id}, nil
+}
+
+func (ed *editor) file(path, name string, old entry, data []byte) (entry, error) {
+	exists := !old.id.IsZero()
 	if exists && (old.isDir() || old.kind() != Regular) {
 		return old, ed.snap.refuse(path, "is in the way of a file: it is a directory, symlink or submodule")
 	}
-	if want.data == nil {
+	if data == nil {
 		return entry{}, nil
 	}
-	if int64(len(want.data)) > ed.snap.limits.FileBytes {
+	if int64(len(data)) > ed.snap.limits.FileBytes {
 		return old, ed.snap.tooLarge(path) // we could not read it again
 	}
-	next := entry{mode: modeRegular, name: name, id: plumbing.ComputeHash(plumbing.BlobObject, want.data)}
+	next := entry{mode: modeRegular, name: name, id: plumbing.ComputeHash(plumbing.BlobObject, data)}
 	if exists {
 		next.mode = old.mode // an executable bit that somebody set is theirs
 	}
 	if next.id != old.id {
-		ed.add(plumbing.BlobObject, want.data)
+		ed.add(plumbing.BlobObject, data)
 	}
 	return next, nil
 }

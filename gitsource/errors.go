@@ -3,6 +3,7 @@
 package gitsource
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ type PushRefusedError struct {
 // Error names the branch, the server's words and the ways out.
 func (e *PushRefusedError) Error() string {
 	return fmt.Sprintf("git %s: the server refused the push to branch %s, and nobody else moved it, so this is a rule there: %s; "+
-		"let this committer push to the branch, or choose another branch for status", e.Where, e.Branch, or(e.Words, "no reason given"))
+		"let this committer push to the branch, or choose another branch for status", e.Where, e.Branch, cmp.Or(e.Words, "no reason given"))
 }
 
 // maxWords bounds foreign text inside our messages.

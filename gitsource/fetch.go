@@ -136,5 +136,5 @@ func deltaResultSize(delta []byte) int64 {
 			}
 		}
 	}
-	return int64(size) //nolint:gosec // a value above the sign bit turns negative, which the caller refuses
+	return int64(size) // a value above the sign bit turns negative, which the caller refuses
 }

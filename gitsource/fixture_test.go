@@ -98,7 +98,7 @@ func (o *origin) git(args ...string) string {
 func (o *origin) hook(name, script string) {
 	o.t.Helper()
 	path := filepath.Join(o.bare, "hooks", name)
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil { //nolint:gosec // a hook must be executable
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil { // a hook must be executable
 		o.t.Fatal(err)
 	}
 }

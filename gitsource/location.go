@@ -3,6 +3,7 @@
 package gitsource
 
 import (
+	"cmp"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -45,12 +46,16 @@ func parseLocation(raw string) (location, error) {
 	if strings.IndexFunc(raw, func(r rune) bool { return r < ' ' || r == 0x7f }) >= 0 {
 		return location{}, badOption("the repository URL has a control character (a line break at its end?)")
 	}
-	if !strings.Contains(raw, "://") {
-		if colon := strings.IndexByte(raw, ':'); colon > 0 && !strings.Contains(raw[:colon], "/") {
-			return parseSCP(raw[:colon], raw[colon+1:])
-		}
-		return localLocation(raw)
+	if strings.Contains(raw, "://") {
+		return parseURL(raw)
 	}
+	if colon := strings.IndexByte(raw, ':'); colon > 0 && !strings.Contains(raw[:colon], "/") {
+		return parseSCP(raw[:colon], raw[colon+1:])
+	}
+	return localLocation(raw)
+}
+
+func parseURL(raw string) (location, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return location{}, badOption("the repository URL can't be parsed; expected https://host/path, ssh://user@host/path or file:///path")
@@ -117,7 +122,7 @@ func sshLocation(user, host, port, path string) (location, error) {
 	if strings.HasPrefix(path, "/~") {
 		path = path[1:]
 	}
-	l := location{scheme: schemeSSH, user: or(user, "git"), host: host, port: port, path: path}
+	l := location{scheme: schemeSSH, user: cmp.Or(user, "git"), host: host, port: port, path: path}
 	shown := host
 	if strings.Contains(host, ":") {
 		shown = "[" + host + "]"

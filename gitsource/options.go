@@ -3,6 +3,7 @@
 package gitsource
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"path"
@@ -71,27 +72,19 @@ func (r Retry) delay(attempt int, jitter float64) time.Duration {
 	return r.Min + time.Duration(jitter*float64(bound-r.Min))
 }
 
-func or[T comparable](value, fallback T) T {
-	var zero T
-	if value == zero {
-		return fallback
-	}
-	return value
-}
-
 func (o Options) withDefaults() Options {
-	o.Limits.FileBytes = or(o.Limits.FileBytes, 1<<20)
-	o.Limits.Files = or(o.Limits.Files, 20_000)
-	o.Limits.Depth = or(o.Limits.Depth, 64)
-	o.Limits.RepoBytes = or(o.Limits.RepoBytes, 256<<20)
-	o.Retry.Attempts = or(o.Retry.Attempts, 10)
-	o.Retry.Min = or(o.Retry.Min, 200*time.Millisecond)
-	o.Retry.Max = max(or(o.Retry.Max, 5*time.Second), o.Retry.Min)
-	o.Timeout = or(o.Timeout, 2*time.Minute)
-	o.Author.Name = or(o.Author.Name, "Theseus")
-	o.Author.Email = or(o.Author.Email, "theseus@invalid")
-	o.Committer.Name = or(o.Committer.Name, o.Author.Name)
-	o.Committer.Email = or(o.Committer.Email, o.Author.Email)
+	o.Limits.FileBytes = cmp.Or(o.Limits.FileBytes, 1<<20)
+	o.Limits.Files = cmp.Or(o.Limits.Files, 20_000)
+	o.Limits.Depth = cmp.Or(o.Limits.Depth, 64)
+	o.Limits.RepoBytes = cmp.Or(o.Limits.RepoBytes, 256<<20)
+	o.Retry.Attempts = cmp.Or(o.Retry.Attempts, 10)
+	o.Retry.Min = cmp.Or(o.Retry.Min, 200*time.Millisecond)
+	o.Retry.Max = max(cmp.Or(o.Retry.Max, 5*time.Second), o.Retry.Min)
+	o.Timeout = cmp.Or(o.Timeout, 2*time.Minute)
+	o.Author.Name = cmp.Or(o.Author.Name, "Theseus")
+	o.Author.Email = cmp.Or(o.Author.Email, "theseus@invalid")
+	o.Committer.Name = cmp.Or(o.Committer.Name, o.Author.Name)
+	o.Committer.Email = cmp.Or(o.Committer.Email, o.Author.Email)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

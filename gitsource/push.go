@@ -36,40 +36,40 @@ type update struct {
 // go-git's own push isn't used: in a shallow store it fails with "object not found" where it lost a race, and it walks
 // all objects it has before it finds the few new ones.
 func (r *Repo) push(ctx context.Context, u update) (outcome, error) {
-	answer, sendErr := r.send(ctx, u)
-	if answer.moved {
+	said, lost := r.send(ctx, u)
+	if said.moved {
 		return raced, nil
 	}
-	now, err := r.resolve(ctx, u)
-	if err != nil {
-		if errors.Is(sendErr, ErrAuth) {
-			return final, sendErr
-		}
-		return unclear, err
-	}
-	if now == u.old && sendErr == nil {
-		// Two pushes at the same moment: the loser may be told so while the winner still holds the ref's lock, a moment
-		// before the ref moves. So look once more.
-		if err := r.pause(ctx, 0); err != nil {
-			return final, err
-		}
-		if now, err = r.resolve(ctx, u); err != nil {
-			return unclear, err
-		}
-	}
+	now, err := r.settled(ctx, u, lost == nil)
 	switch {
-	case now == u.new:
-		return landed, nil
-	case now != u.old && answer.accepted:
+	case err != nil && isFinal(lost):
+		return final, lost
+	case err != nil:
+		return unclear, err
+	case now == u.new, now != u.old && said.accepted:
 		return landed, nil
 	case now != u.old:
 		return raced, nil
-	case sendErr == nil:
-		return final, &PushRefusedError{Where: r.loc.display, Branch: u.ref.Short(), Words: r.scrub.clean(answer.words)}
-	case sendErr != nil && isFinal(sendErr):
-		return final, sendErr
+	case lost == nil:
+		return final, &PushRefusedError{Where: r.loc.display, Branch: u.ref.Short(), Words: r.scrub.clean(said.words)}
+	case isFinal(lost):
+		return final, lost
 	}
-	return unclear, sendErr
+	return unclear, lost
+}
+
+// settled lists the ref after a push; zero when it does not exist. When the server answered and the ref is still the old
+// one, it looks once more: of two pushes at the same moment, the loser may be told so while the winner still holds the
+// ref's lock, a moment before the ref moves.
+func (r *Repo) settled(ctx context.Context, u update, answered bool) (plumbing.Hash, error) {
+	now, err := r.resolve(ctx, u)
+	if err != nil || now != u.old || !answered {
+		return now, err
+	}
+	if err := r.pause(ctx, 0); err != nil {
+		return now, err
+	}
+	return r.resolve(ctx, u)
 }
 
 // isFinal says that trying again at once is useless.
@@ -83,7 +83,6 @@ func isFinal(err error) bool {
 	return errors.As(err, &e) && e.RetryAfter > 0
 }
 
-// resolve lists the ref; zero when it does not exist.
 func (r *Repo) resolve(ctx context.Context, u update) (plumbing.Hash, error) {
 	var id plumbing.Hash
 	err := r.exchange(ctx, uploadPack, func(_ context.Context, _ wire, adv *packp.AdvRefs) error {

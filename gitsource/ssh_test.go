@@ -125,7 +125,7 @@ func (s *gitSSH) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 		}
 		_ = req.Reply(true, nil)
 		// As a real server does, a shell takes the command apart: that tests our quoting.
-		cmd := exec.Command("sh", "-c", string(req.Payload[4:])) //nolint:gosec,noctx // a test server
+		cmd := exec.Command("sh", "-c", string(req.Payload[4:])) // a test server
 		stdin, _ := cmd.StdinPipe()
 		cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
 		status := uint32(0)
@@ -135,7 +135,7 @@ func (s *gitSSH) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 				_ = stdin.Close()
 			}()
 			_ = cmd.Wait()
-			status = uint32(cmd.ProcessState.ExitCode()) //nolint:gosec // 0..255
+			status = uint32(cmd.ProcessState.ExitCode()) // 0..255
 		}
 		_, _ = channel.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, status))
 		_ = channel.Close()

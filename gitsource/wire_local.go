@@ -18,7 +18,7 @@ func startLocal(ctx context.Context, loc location, m *meter, s service) (wire, e
 		return nil, &Error{Kind: ErrNotFound, Where: loc.display, Why: "there is no such directory"}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, "git", strings.TrimPrefix(string(s), "git-"), loc.path) //nolint:gosec // fixed program; an absolute path
+	cmd := exec.CommandContext(ctx, "git", strings.TrimPrefix(string(s), "git-"), loc.path) // fixed program; an absolute path
 	cmd.Env = localEnv(os.Environ())
 	cmd.WaitDelay = 5 * time.Second
 	errs := &tail{}
@@ -41,7 +41,7 @@ func startLocal(ctx context.Context, loc location, m *meter, s service) (wire, e
 		}
 		return nil, err
 	}
-	return &stream{service: s, in: in, out: m.reader(out), meter: m, errors: errs, wait: sync.OnceValue(cmd.Wait), stop: cancel}, nil
+	return &stream{in: in, out: m.reader(out), meter: m, errors: errs, wait: sync.OnceValue(cmd.Wait), stop: cancel}, nil
 }
 
 // localEnv drops what would point git at another repository, or make it speak another protocol version than we do.

@@ -30,7 +30,7 @@ func dialSSH(ctx context.Context, loc location, auth Auth, m *meter, s service) 
 		unwatch()
 		_ = conn.Close()
 	}
-	st := &stream{service: s, meter: m, errors: &tail{}, stop: stop}
+	st := &stream{meter: m, errors: &tail{}, stop: stop}
 	client, err := handshake(conn, loc, auth, &st.known)
 	if err == nil {
 		err = st.startRemote(client, string(s)+" "+shellQuote(loc.path))

@@ -19,15 +19,14 @@ import (
 // stream is the wire over a program's standard streams, be it local or at the end of an SSH connection.
 // Ending the context of its dialler ends the program or the connection, and so every read and write here.
 type stream struct {
-	service service
-	in      io.WriteCloser
-	out     io.Reader // metered
-	meter   *meter
-	errors  *tail
-	wait    func() error // waits for the program's end
-	stop    func()       // ends it now
-	known   facts
-	spoken  bool // a request was sent
+	in     io.WriteCloser
+	out    io.Reader // metered
+	meter  *meter
+	errors *tail
+	wait   func() error // waits for the program's end
+	stop   func()       // ends it now
+	known  facts
+	spoken bool // a request was sent
 }
 
 func (s *stream) advertise(context.Context) (*packp.AdvRefs, error) {
