@@ -50,6 +50,10 @@ func (s *roll) failed(err error) status.Report {
 	if r.Outcome == status.Unreachable {
 		r.Live = nil
 	}
+	var failure *rollout.Failure
+	if errors.As(err, &failure) {
+		r.Outcome, r.Why, r.Failure = status.Stalled, failure.Message, failure
+	}
 	return r
 }
 

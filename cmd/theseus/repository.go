@@ -36,6 +36,9 @@ func (f *fleetFlags) open(ctx context.Context, secrets secretSource) (repository
 		}
 	}
 	repo, err := gitsource.Open(options)
+	if errors.Is(err, gitsource.ErrConfig) {
+		return repository{}, usage("--repo: %w", err)
+	}
 	if err != nil {
 		return repository{}, err
 	}

@@ -52,7 +52,6 @@ func allowed() map[string]string {
 		"github.com/coredns/caddy":              "the Corefile's own lexer",
 		"github.com/coredns/corefile-migration": "what CoreDNS versions remove and add; checked by package corefile, its only importer",
 		"github.com/distribution/reference":     "the grammar of image references",
-		"github.com/invopop/jsonschema":         "JSON Schema from types",
 		"github.com/robfig/cron/v3":             "the grammar of cron expressions",
 		"go.yaml.in/yaml/v3":                    "YAML with positions",
 		"sigs.k8s.io/yaml":                      "YAML by JSON tags",

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/google/uuid"
+
+	"github.com/theseus-gitops/theseus/executors/coredns"
+	"github.com/theseus-gitops/theseus/executors/kube"
+	"github.com/theseus-gitops/theseus/executors/kubeadm"
+	"github.com/theseus-gitops/theseus/reconcile"
+	"github.com/theseus-gitops/theseus/reconcile/live"
+	"github.com/theseus-gitops/theseus/reconcile/logbook"
+	"github.com/theseus-gitops/theseus/reconcile/rollout"
+	"github.com/theseus-gitops/theseus/reconcile/spec"
+)
+
+// connector makes a reconcile.Target of the adapters, for a cluster as its spec says.
+type connector struct{ secrets secretSource }
+
+var _ reconcile.Connector = connector{}
+
+// Connect implements reconcile.Connector.
+func (c connector) Connect(ctx context.Context, cluster spec.EffectiveCluster) (reconcile.Target, error) {
+	access, err := c.access(ctx, cluster.Spec.Access)
+	if err != nil {
+		return reconcile.Target{}, err
+	}
+	client, err := kube.Connect(access)
+	if err != nil {
+		return reconcile.Target{}, err
+	}
+	t := target{client: client, coredns: coredns.New(coredns.Options{
+		Client: client.Interface(),
+		Dial: func(ctx context.Context, pod string, port int) (net.Conn, error) {
+			return client.PortForward(ctx, "kube-system", pod, port)
+		},
+	})}
+	return reconcile.Target{Observer: t, Executor: t, Locker: t, Books: t}, nil
+}
+
+func (c connector) access(ctx context.Context, a spec.Access) (kube.Access, error) {
+	out := kube.Access{InCluster: a.InCluster, AllowExec: a.AllowExec, AllowInsecureTLS: a.AllowInsecureTLS, Version: version}
+	switch {
+	case a.Kubeconfig == nil:
+		return out, nil
+	case a.Kubeconfig.Path != "":
+		data, err := os.ReadFile(a.Kubeconfig.Path)
+		if err != nil {
+			return out, fmt.Errorf("access.kubeconfig.path: %w", err)
+		}
+		out.Kubeconfig = data
+		return out, nil
+	default:
+		ref := a.Kubeconfig.SecretRef
+		data, err := c.secrets.key(ctx, ref.Namespace, ref.Name, ref.Key)
+		if err != nil {
+			return out, fmt.Errorf("access.kubeconfig.secretRef: %w", err)
+		}
+		out.Kubeconfig = data
+		return out, nil
+	}
+}
+
+// target is one cluster behind the ports of package reconcile.
+type target struct {
+	client  *kube.Client
+	coredns *coredns.Executor
+}
+
+// Observe implements reconcile.Observer.
+func (t target) Observe(ctx context.Context) (live.Kube, error) {
+	observed, err := t.client.Observe(ctx)
+	return observed, t.translate(err)
+}
+
+// WriteBook implements reconcile.BookKeeper.
+func (t target) WriteBook(ctx context.Context, resourceVersion string, book logbook.Book) (string, error) {
+	written, err := t.client.WriteBook(ctx, resourceVersion, book)
+	return written, t.translate(err)
+}
+
+// Execute implements reconcile.Executor: one line per step.
+func (t target) Execute(ctx context.Context, step rollout.Step) error {
+	return t.translate(t.execute(ctx, step))
+}
+
+func (t target) execute(ctx context.Context, step rollout.Step) error {
+	switch act := step.Act.(type) {
+	case rollout.EnsureDNSRole:
+		return t.coredns.EnsureRole(ctx, act)
+	case rollout.CanaryDNS:
+		return t.coredns.Canary(ctx, act)
+	case rollout.SyncDNSConfig:
+		return kubeadm.SyncDNS(ctx, t.client.Interface(), act)
+	case rollout.WriteCorefile:
+		return t.coredns.WriteCorefile(ctx, act)
+	case rollout.PatchDNS:
+		return t.coredns.Patch(ctx, act)
+	case rollout.VerifyDNS:
+		return t.coredns.Verify(ctx, act)
+	case rollout.RecordDNSRun:
+		return t.coredns.RecordRun(ctx, act)
+	case rollout.RecordFailure:
+		return errors.New("the logbook is written by the pass, not by an executor")
+	}
+	return fmt.Errorf("step %s: no executor knows it; this is a defect of Theseus", step.Name())
+}
+
+// Lock implements reconcile.Locker. The holder's name says where it runs, so that a person can find it.
+func (t target) Lock(ctx context.Context) (reconcile.Lock, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "theseus"
+	}
+	held, err := t.client.Acquire(ctx, host+"_"+uuid.NewString())
+	if err != nil {
+		return nil, t.translate(err)
+	}
+	return lease{held, t}, nil
+}
+
+// lease translates the errors of a kube.Lock.
+type lease struct {
+	*kube.Lock
+	target target
+}
+
+// Check implements reconcile.Lock.
+func (l lease) Check(ctx context.Context) error { return l.target.translate(l.Lock.Check(ctx)) }
+
+// translate gives the adapter's errors the types that package reconcile asks for.
+func (t target) translate(err error) error {
+	err = t.client.Explain(err)
+	var unreachable *kube.UnreachableError
+	var locked *kube.LockedError
+	var damaged *kube.DamagedError
+	switch {
+	case errors.As(err, &locked):
+		return &reconcile.LockedError{Holder: locked.Holder, Until: locked.Until}
+	case errors.As(err, &unreachable):
+		return &reconcile.UnreachableError{Err: err}
+	case errors.As(err, &damaged):
+		return fmt.Errorf("%w: %w", err, &rollout.Failure{Reason: "ObjectDamaged", Message: damaged.Error(), Remedy: damaged.Remedy})
+	}
+	return err
+}
