@@ -130,6 +130,7 @@ func TestBrokenBytes(t *testing.T) {
 		{"fleet-elsewhere", withFleet(file("sub/fleet.yaml", plainFleet))},
 		{"same-name-in-two-files", withFleet(file("b.yaml", plain), file("a.yaml", plain))},
 		{"deep-nesting", withFleet(file("a.yaml", plain+"  suspend: "+strings.Repeat("[", 20000)))},
+		{"syntax-error-in-a-long-file", withFleet(file("a.yaml", plain+strings.Repeat("  # comment\n", 5000)+"  a: b: c\n"))},
 		{"long-key", withFleet(file("a.yaml", plain+"  "+strings.Repeat("k", 600)+": 1\n"))},
 		{"long-text-is-shortened", withFleet(file("a.yaml", plain+"  retry: ["+strings.Repeat("k", 600)+"]\n  place: {}\n  release: "+strings.Repeat("K", 600)+"\n"))},
 	}
