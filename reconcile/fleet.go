@@ -84,7 +84,7 @@ func (f *fleet) unnamed() bool {
 	})
 }
 
-// keepOnly leaves the named clusters.
+// keepOnly leaves the named clusters, and the problems that concern them.
 func (f *fleet) keepOnly(names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -95,6 +95,7 @@ func (f *fleet) keepOnly(names []string) error {
 		}
 	}
 	f.clusters = slices.DeleteFunc(f.clusters, func(m member) bool { return !slices.Contains(names, m.report.Cluster) })
+	f.problems = slices.DeleteFunc(f.problems, func(p spec.Problem) bool { return p.Cluster != "" && !slices.Contains(names, p.Cluster) })
 	return nil
 }
 

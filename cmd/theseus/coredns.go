@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) corednsCommand() *cobra.Command {
-	c := &cobra.Command{Use: "coredns", Short: "Look at CoreDNS upgrades"}
+	c := &cobra.Command{Use: "coredns", Short: "Look at CoreDNS upgrades", Args: cobra.ArbitraryArgs, RunE: unknownCommand}
 	c.AddCommand(a.previewCommand())
 	return c
 }
@@ -39,7 +39,7 @@ Exit codes: 0 unchanged or migrated, 20 refused, 2 a tag that can't be read.`,
 		Example: `  theseus coredns preview --from v1.11.3 --to v1.14.6 --file Corefile
   kubectl -n kube-system get cm coredns -o jsonpath='{.data.Corefile}' |
     theseus coredns preview --from 1.6.7 --to v1.14.6 > Corefile.new`,
-		Args: cobra.NoArgs,
+		Args: arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return a.preview(f) },
 	}
 	c.Flags().StringVar(&f.from, "from", "", "tag that runs")

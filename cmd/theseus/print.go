@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/theseus-gitops/theseus/reconcile"
+	"github.com/theseus-gitops/theseus/reconcile/spec"
 	"github.com/theseus-gitops/theseus/reconcile/status"
 )
 
@@ -66,8 +67,10 @@ func (a *app) printPass(o output, r reconcile.Result) error {
 
 // printProblems names what is wrong with the specs; one broken spec must not go unseen among good clusters.
 func (a *app) printProblems(r reconcile.Result) {
-	if r.Problems.HasErrors() {
-		_, _ = fmt.Fprint(a.std.err, r.Problems.String())
+	for _, p := range r.Problems {
+		if p.Severity == spec.Error {
+			_, _ = fmt.Fprintln(a.std.err, p)
+		}
 	}
 }
 

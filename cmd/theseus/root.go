@@ -49,7 +49,9 @@ func run(ctx context.Context, args []string, std stream, signals <-chan os.Signa
 	root := &cobra.Command{
 		Use: "theseus", Short: "Upgrade kubeadm clusters from Git", Long: about,
 		SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args: cobra.ArbitraryArgs,
 	}
+	root.RunE = func(c *cobra.Command, args []string) error { return unknownCommand(c, args) }
 	root.SetArgs(args)
 	root.SetIn(std.in)
 	root.SetOut(std.out)
@@ -76,14 +78,33 @@ func (a *app) exitCode(err error) int {
 	var exit *exitError
 	if !errors.As(err, &exit) {
 		exit = &exitError{code: exitFailed, err: err}
-		if strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "accepts ") {
-			exit.code = exitUsage // cobra's own errors about arguments have no type
-		}
 	}
 	if exit.err != nil {
 		_, _ = fmt.Fprintf(a.std.err, "theseus: %v\n", exit.err)
 	}
 	return exit.code
+}
+
+// unknownCommand answers for the root: help without arguments, the nearest command with one that is none.
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return c.Help()
+	}
+	hint := "see theseus --help"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usage("unknown command %q (%s)", args[0], hint)
+}
+
+// arguments makes wrong arguments an error of usage.
+func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return usage("%w (see %s --help)", err, c.CommandPath())
+		}
+		return nil
+	}
 }
 
 // usage is an error in how the command was called.

@@ -17,7 +17,7 @@ language server completes and checks specs with it when the first line of a spec
 
   # yaml-language-server: $schema=./cluster.schema.json`,
 		Example:   "  theseus schema cluster > cluster.schema.json",
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:      arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
 		ValidArgs: []string{"cluster", "fleet", "release"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := spec.Schema(args[0])

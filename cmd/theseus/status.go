@@ -31,7 +31,7 @@ func (a *app) statusCommand() *cobra.Command {
 what the last run of reconcile saw.`,
 		Example: `  theseus status --repo https://git.example.com/fleet.git
   theseus status --repo ./fleet --cluster seed-eu-1 -o yaml`,
-		Args: cobra.NoArgs,
+		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return a.status(c.Context(), f) },
 	}
 	f.fleet.bind(c)

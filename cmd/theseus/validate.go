@@ -30,7 +30,7 @@ It needs no cluster. Errors make the exit code 20; warnings do not.`,
 		Example: `  theseus validate
   theseus validate ./fleet
   theseus validate --repo https://git.example.com/fleet.git --branch main -o json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error { return a.validate(c.Context(), f, args) },
 	}
 	f.fleet.bind(c)
