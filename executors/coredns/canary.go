@@ -169,7 +169,7 @@ func (e *Executor) judge(ctx context.Context, all []asked, pod *corev1.Pod, imag
 	text := fmt.Sprintf("CoreDNS canary of %s does worse than what runs: %s", image, several(poor))
 	switch v := verdictOn(now); v.state {
 	case disrupted:
-		return nil, disruption(v, now)
+		return nil, fmt.Errorf("%w%s", disruption(v), onNode(now))
 	case broken:
 		text += "; " + v.why
 	case starting, pulling, unplaced, ready:

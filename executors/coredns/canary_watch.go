@@ -11,13 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/theseus-gitops/theseus/reconcile/rollout"
 )
 
 // awaitReady waits until the canary is Ready, and not longer than it takes to be sure that it won't be.
 func (e *Executor) awaitReady(ctx context.Context, pod *corev1.Pod, image string) error {
-	timeout := time.NewTimer(e.ReadyTimeout)
-	defer timeout.Stop()
-	var pullingSince time.Time
+	w := watch{image: image, patience: e.PullPatience}
+	end := time.Now().Add(e.ReadyTimeout)
 	for {
 		now, err := e.lookAtCanary(ctx, pod)
 		if ctx.Err() != nil {
@@ -31,32 +32,47 @@ func (e *Executor) awaitReady(ctx context.Context, pod *corev1.Pod, image string
 		if err == nil {
 			v = verdictOn(now)
 		}
-		switch v.state {
-		case ready:
+		if v.state == ready {
 			return nil
-		case broken:
-			return failed(fmt.Sprintf("CoreDNS canary of %s failed: %s%s", image, v.why, e.evidence(ctx, now)))
-		case disrupted:
-			return disruption(v, now)
-		case pulling:
-			if pullingSince.IsZero() {
-				pullingSince = time.Now()
-			}
-			if time.Since(pullingSince) >= e.PullPatience {
-				return failed(fmt.Sprintf("CoreDNS canary: image %s could not be pulled for %s: %s%s", image, e.PullPatience, v.why, onNode(now)))
-			}
-		case starting, unplaced:
-			pullingSince = time.Time{}
 		}
-		select {
-		case <-timeout.C:
+		if problem := w.certain(v, time.Now()); problem != nil {
+			return e.withEvidence(ctx, problem, now)
+		}
+		if time.Now().After(end) {
 			return e.neverReady(ctx, v, now, err, image)
-		default:
 		}
 		if err := sleep(ctx, e.Poll); err != nil {
 			return fmt.Errorf("CoreDNS canary: waiting for it to be Ready: %w", err)
 		}
 	}
+}
+
+// watch knows since when an image can't be pulled, which is all that one look at a pod does not tell.
+type watch struct {
+	image        string
+	patience     time.Duration
+	pullingSince time.Time
+}
+
+// certain is why the canary won't be Ready, nil while it may be.
+func (w *watch) certain(v verdict, now time.Time) error {
+	if v.state != pulling {
+		w.pullingSince = time.Time{}
+	} else if w.pullingSince.IsZero() {
+		w.pullingSince = now
+	}
+	switch v.state {
+	case broken:
+		return failed(fmt.Sprintf("CoreDNS canary of %s failed: %s", w.image, v.why))
+	case disrupted:
+		return disruption(v)
+	case pulling:
+		if now.Sub(w.pullingSince) >= w.patience {
+			return failed(fmt.Sprintf("CoreDNS canary: image %s could not be pulled for %s: %s", w.image, w.patience, v.why))
+		}
+	case starting, unplaced, ready:
+	}
+	return nil
 }
 
 // neverReady is the end of the wait. Only what the target itself may be the cause of is a failure of it.
@@ -67,11 +83,11 @@ func (e *Executor) neverReady(ctx context.Context, v verdict, pod *corev1.Pod, l
 	if v.state == unplaced {
 		return fmt.Errorf("CoreDNS canary: no node took it within %s: %s; the target was not tried", e.ReadyTimeout, v.why)
 	}
-	return failed(fmt.Sprintf("CoreDNS canary of %s was not Ready within %s: %s%s", image, e.ReadyTimeout, v.why, e.evidence(ctx, pod)))
+	return e.withEvidence(ctx, failed(fmt.Sprintf("CoreDNS canary of %s was not Ready within %s: %s", image, e.ReadyTimeout, v.why)), pod)
 }
 
-func disruption(v verdict, pod *corev1.Pod) error {
-	return fmt.Errorf("CoreDNS canary was taken away before it could be judged: %s%s", v.why, onNode(pod))
+func disruption(v verdict) error {
+	return fmt.Errorf("CoreDNS canary was taken away before it could be judged: %s", v.why)
 }
 
 // goneError says that the canary that was started does not exist any more.
@@ -94,11 +110,21 @@ func (e *Executor) lookAtCanary(ctx context.Context, started *corev1.Pod) (*core
 	return pod, nil
 }
 
-// evidence is the node and, where there is one, the end of the log. It is best effort: what it can't get is left out.
-func (e *Executor) evidence(ctx context.Context, pod *corev1.Pod) string {
-	if hasTerminationMessage(pod) {
-		return onNode(pod)
+// withEvidence adds the node and, to a failure without an exit message, the end of the log. It is best effort: what it
+// can't get is left out.
+func (e *Executor) withEvidence(ctx context.Context, problem error, pod *corev1.Pod) error {
+	var failure *rollout.Failure
+	if !errors.As(problem, &failure) {
+		return fmt.Errorf("%w%s", problem, onNode(pod))
 	}
+	if !hasTerminationMessage(pod) {
+		failure.Message += e.logEnd(ctx)
+	}
+	failure.Message += onNode(pod)
+	return failure
+}
+
+func (e *Executor) logEnd(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, e.AskTimeout)
 	defer cancel()
 	lines, size := int64(10), int64(2000)
@@ -106,68 +132,7 @@ func (e *Executor) evidence(ctx context.Context, pod *corev1.Pod) string {
 		Container: containerName, TailLines: &lines, LimitBytes: &size,
 	}).DoRaw(ctx)
 	if err != nil || len(text) == 0 {
-		return onNode(pod)
+		return ""
 	}
-	return "; its log ends: " + tail(string(text)) + onNode(pod)
-}
-
-// removeCanary deletes what is left of a canary, this run's or that of one that was killed, and refuses to touch
-// anybody else's object of its name. Nothing is left when it returns nil.
-func (e *Executor) removeCanary(ctx context.Context) error {
-	if err := e.removePod(ctx); err != nil {
-		return err
-	}
-	maps := e.Client.CoreV1().ConfigMaps(namespace)
-	config, err := maps.Get(ctx, canaryName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return call{"get", "configmaps", canaryName}.explain(err)
-	}
-	if err := ours("configmaps", config.ObjectMeta); err != nil {
-		return err
-	}
-	err = maps.Delete(ctx, canaryName, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(config.UID))})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return call{"delete", "configmaps", canaryName}.explain(err)
-}
-
-func (e *Executor) removePod(ctx context.Context) error {
-	pods := e.Client.CoreV1().Pods(namespace)
-	deadline, cancel := context.WithTimeout(ctx, e.CleanUpTimeout)
-	defer cancel()
-	for {
-		pod, err := pods.Get(deadline, canaryName, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return call{"get", "pods", canaryName}.explain(err)
-		}
-		if err := ours("pods", pod.ObjectMeta); err != nil {
-			return err
-		}
-		// Without a grace period the object goes at once, also on a node that is away. Nobody depends on the canary.
-		now := int64(0)
-		err = pods.Delete(deadline, canaryName, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return call{"delete", "pods", canaryName}.explain(err)
-		}
-		if err := sleep(deadline, e.Poll/10); err != nil {
-			return fmt.Errorf("pods/%s in %s does not go away (finalizers: %q): %w", canaryName, namespace, pod.Finalizers, err)
-		}
-	}
-}
-
-// ours refuses an object that Theseus did not make.
-func ours(resource string, meta metav1.ObjectMeta) error {
-	for key, value := range canaryLabels() {
-		if meta.Labels[key] != value {
-			return fmt.Errorf("%s/%s in %s exists, but without the label %s=%s it is not Theseus's: rename or delete it", resource, canaryName, namespace, key, value)
-		}
-	}
-	return nil
+	return "; its log ends: " + tail(string(text))
 }

@@ -5,6 +5,7 @@ package coredns
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +30,16 @@ func (e *Executor) Verify(ctx context.Context, act rollout.VerifyDNS) error {
 	if len(pods) == 0 && (deploy.Spec.Replicas == nil || *deploy.Spec.Replicas > 0) {
 		return fmt.Errorf("deployments/%s in %s wants pods, but none is Ready to be asked now", objectName, namespace)
 	}
+	if err := e.examineAll(ctx, pods, act); err != nil {
+		return err
+	}
+	return e.record(ctx, act.Run, act.ResourceVersion)
+}
+
+// examineAll asks the pods in turn until all are asked, or enough are bad.
+func (e *Executor) examineAll(ctx context.Context, pods []corev1.Pod, act rollout.VerifyDNS) error {
+	var judged []finding
 	var poor []string
-	var judged, reached int
 	for i := range pods {
 		f, err := e.examine(ctx, &pods[i], act)
 		if err != nil {
@@ -39,10 +48,7 @@ func (e *Executor) Verify(ctx context.Context, act rollout.VerifyDNS) error {
 		if f.left {
 			continue
 		}
-		judged++
-		if f.reached {
-			reached++
-		}
+		judged = append(judged, f)
 		if f.poor != "" {
 			poor = append(poor, f.poor)
 		}
@@ -51,17 +57,17 @@ func (e *Executor) Verify(ctx context.Context, act rollout.VerifyDNS) error {
 		}
 	}
 	switch {
-	case len(pods) > 0 && judged == 0:
+	case len(pods) > 0 && len(judged) == 0:
 		return fmt.Errorf("CoreDNS can't be verified: every pod of deployments/%s in %s left while it was asked", objectName, namespace)
-	case judged > 0 && reached == 0:
+	case len(poor) == 0:
+		return nil
+	case !slices.ContainsFunc(judged, func(f finding) bool { return f.reached }):
 		return fmt.Errorf("CoreDNS can't be verified: no connection to any pod (may pods in %s be port-forwarded to?): %s", namespace, several(poor))
-	case len(poor) > 0:
-		return &rollout.Failure{
-			Reason: "DNSVerifyFailed", Message: fmt.Sprintf("CoreDNS of %s answers worse than its canary did: %s", act.Run.To, several(poor)),
-			Remedy: "look at the logs of these pods and at their nodes; then change the spec, spec.retry if nothing else",
-		}
 	}
-	return e.record(ctx, act.Run, act.ResourceVersion)
+	return &rollout.Failure{
+		Reason: "DNSVerifyFailed", Message: fmt.Sprintf("CoreDNS of %s answers worse than its canary did: %s", act.Run.To, several(poor)),
+		Remedy: "look at the logs of these pods and at their nodes; then change the spec, spec.retry if nothing else",
+	}
 }
 
 // finding is what came out of asking one pod.

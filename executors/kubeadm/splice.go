@@ -122,25 +122,26 @@ func (d *lines) editSection(section, value *yaml.Node, dns live.KubeadmDNS) erro
 	var added strings.Builder
 	for _, f := range fields(dns) {
 		key, old := find(value, f.key)
-		if key != nil && (key.Line == section.Line || old.Line != key.Line) {
+		if key == nil && f.value == "" {
+			continue
+		}
+		if key != nil && f.value == "" {
+			kept--
+		}
+		text, err := f.line(value.Column-1, old)
+		if err != nil {
+			return err
+		}
+		if key == nil {
+			kept++
+			added.WriteString(text)
+			continue
+		}
+		if key.Line == section.Line || old.Line != key.Line {
 			return errLayout
 		}
-		switch {
-		case key != nil && f.value == "":
-			d.set(key.Line, "")
-			kept--
-		case key != nil && old.Tag == f.tag && old.Value == f.value:
-		case key != nil || f.value != "":
-			text, err := entry(f.key, f.node(), value.Column-1)
-			if err != nil {
-				return err
-			}
-			if key != nil {
-				d.set(key.Line, withComment(text, old.LineComment))
-				continue
-			}
-			added.WriteString(text)
-			kept++
+		if old.Tag != f.tag || old.Value != f.value {
+			d.set(key.Line, text)
 		}
 	}
 	if kept == 0 {
@@ -148,6 +149,18 @@ func (d *lines) editSection(section, value *yaml.Node, dns live.KubeadmDNS) erro
 	}
 	d.prepend(section.Line+1, added.String())
 	return nil
+}
+
+// line is the field's line with the comment of the value that it replaces; empty when the field is to go.
+func (f field) line(blanks int, old *yaml.Node) (string, error) {
+	if f.value == "" {
+		return "", nil
+	}
+	text, err := entry(f.key, f.node(), blanks)
+	if err != nil || old == nil {
+		return text, err
+	}
+	return withComment(text, old.LineComment), nil
 }
 
 // entry prints one key with its value, indented by blanks.

@@ -21,7 +21,7 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
 )
 
-var server apiserver.Server //nolint:gochecknoglobals // one API server for the package's tests
+var server apiserver.Server
 
 func TestMain(m *testing.M) { os.Exit(server.Run(m)) }
 
