@@ -88,6 +88,7 @@ func TestTagPairs(t *testing.T) {
 	good := full(concurrent)
 	run(t, []row{
 		{name: "lower", from: "1.6.2", to: "1.1.3", in: good, want: corefile.Refused, reason: "must be greater than or equal"},
+		{name: "5: lower, and unknown to the library", from: "1.6.2", to: "1.1.2", in: good, want: corefile.Refused, reason: "must be greater than or equal"},
 		{name: "unknown source before 1.8.3", from: "0.204.123", to: "1.6.3", in: good, want: corefile.Refused, reason: "0.204.123 is not a compatible version"},
 		{name: "only the suffix differs", from: "1.6.5_foobar.1", to: "1.6.5_foobar.2", in: good, want: corefile.Unchanged, reason: "stays 1.6.5"},
 		{name: "only the suffix differs, downwards", from: "1.6.5_foobar.2", to: "1.6.5_foobar.1", in: good, want: corefile.Unchanged},
@@ -151,7 +152,7 @@ func TestReports(t *testing.T) {
 			want: corefile.Migrated, contains: []string{"1.1.1.1 a", "fallthrough", "forward . 10.0.0.2"}, containsNo: []string{"proxy"},
 		},
 		{name: "corefile-migration 23: vendor suffix", from: "v1.12.0-100", to: "v1.12.1", in: custom, want: corefile.Unchanged, notices: []string{}},
-		{name: "k8s 84326: vendor suffix on an old version", from: "v1.6.2-100", to: "v1.6.4", in: custom, want: corefile.Unchanged},
+		{name: "k8s 84326: vendor suffix on an old version", from: "v1.6.2-100", to: "v1.6.5", in: custom, want: corefile.Unchanged},
 		{name: "k8s 88623: no notices is no error", from: "v1.14.2", to: "v1.14.6", in: kubeadmDefaults()[25].corefile, want: corefile.Unchanged, notices: []string{}},
 		{
 			name: "corefile-migration 42: quotes with blanks survive a migration", from: "1.6.7", to: "v1.14.6",

@@ -70,6 +70,7 @@ func TestImports(t *testing.T) {
 			name: "loop would come twice through a snippet", from: "1.2.0", to: "1.2.6", in: "(s) {\n    loop\n}\n" + block("proxy . 10.0.0.2", "import s"),
 			want: corefile.Refused, reason: "2 loop plugins, imports included",
 		},
+		{name: "a snippet imports itself", from: "1.6.7", to: "1.7.0", in: "(s) {\n    log\n    import s\n}\n" + full("forward . 10.0.0.2", "import s"), want: corefile.Migrated},
 		{name: "a plugin in a variable is named", from: "v1.12.1", to: "v1.13.1", in: full("{$PLUGIN} x"), want: corefile.Unchanged, notices: []string{"warning", "unsupported {$PLUGIN}"}},
 	})
 }

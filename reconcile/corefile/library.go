@@ -70,7 +70,8 @@ func (h hop) notices(corefile string) (list []Notice, err error) {
 	return tidy(list), nil
 }
 
-// unsupported asks the library what it has no record of in the version at the end.
+// unsupported asks the library what it has no record of; to be asked of the last step only, because what a version in
+// between did not know says nothing.
 func (h hop) unsupported(corefile string) (list []Notice, err error) {
 	defer guard("notices", &err)
 	unknown, err := migration.Unsupported(bare(h.from), bare(h.to), corefile)
@@ -78,7 +79,7 @@ func (h hop) unsupported(corefile string) (list []Notice, err error) {
 		return nil, fmt.Errorf("notices: %w", err)
 	}
 	for _, n := range unknown {
-		if n.Version == bare(h.to) && n.Plugin != importName && n.Option != importName {
+		if n.Plugin != importName && n.Option != importName {
 			list = append(list, unsupported(n.Plugin, n.Option))
 		}
 	}
