@@ -6,6 +6,11 @@ set -e
 
 mount -o remount,rw /sys
 mount -o remount,rw /proc/sys 2>/dev/null || mount -o bind,remount,rw /proc/sys
+# The machine's own part of the control groups: run it with --cgroupns=private.
+# The host's folder is not mounted, or kubelets would end each other's pods.
+for group in /sys/fs/cgroup /sys/fs/cgroup/*; do
+	if mountpoint -q "$group"; then mount -o remount,bind,rw "$group"; fi
+done
 mount --make-rshared /
 echo 1 > /proc/sys/net/ipv4/ip_forward
 
