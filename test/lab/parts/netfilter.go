@@ -92,14 +92,16 @@ func readDpkg(rootfs string) (dpkg, error) {
 	err := eachEntry(rootfs, func(h *tar.Header, content io.Reader) error {
 		name, isInfo := strings.CutPrefix(h.Name, "var/lib/dpkg/info/")
 		list, isList := strings.CutSuffix(name, ".list")
-		if h.Name != "var/lib/dpkg/status" && !(isInfo && isList) {
+		isStatus := h.Name == "var/lib/dpkg/status"
+		isFileList := isInfo && isList
+		if !isStatus && !isFileList {
 			return nil
 		}
 		data, err := io.ReadAll(content)
 		if err != nil {
 			return err
 		}
-		if !isInfo {
+		if isStatus {
 			d.readStatus(string(data))
 			return nil
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 //go:embed node
-var nodeFiles embed.FS //nolint:gochecknoglobals // embedded files are read-only
+var nodeFiles embed.FS
 
 // nodeRepository names the machine images in Docker; the tag is the part's key.
 const nodeRepository = "theseus-lab/node"

@@ -7,7 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
+	"hash"
 	"os"
 	"path/filepath"
 	"sort"
@@ -44,9 +44,9 @@ func (p Part) String() string {
 // what is in it.
 func (p Part) key(source string) (string, error) {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "part %q %q\n", p.Name, p.Version)
+	sum.Write(fmt.Appendf(nil, "part %q %q\n", p.Name, p.Version))
 	for _, line := range p.Recipe {
-		fmt.Fprintf(sum, "recipe %q\n", line)
+		sum.Write(fmt.Appendf(nil, "recipe %q\n", line))
 	}
 	for _, pattern := range p.Files {
 		if err := hashFiles(sum, source, pattern); err != nil {
@@ -58,7 +58,7 @@ func (p Part) key(source string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("need %s: %w", need, err)
 		}
-		fmt.Fprintf(sum, "need %q\n", key)
+		sum.Write(fmt.Appendf(nil, "need %q\n", key))
 	}
 	key := p.Name
 	if p.Version != "" {
@@ -67,7 +67,7 @@ func (p Part) key(source string) (string, error) {
 	return key + "-" + hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
-func hashFiles(w io.Writer, source, pattern string) error {
+func hashFiles(w hash.Hash, source, pattern string) error {
 	found, err := filepath.Glob(filepath.Join(source, pattern))
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func hashFiles(w io.Writer, source, pattern string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "file %q %x\n", name, sha256.Sum256(data))
+		w.Write(fmt.Appendf(nil, "file %q %x\n", name, sha256.Sum256(data)))
 	}
 	return nil
 }

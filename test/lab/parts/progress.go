@@ -10,6 +10,7 @@ import (
 )
 
 // progress writes whole lines, so that it reads as well in a log as on a screen.
+// A line that can't be written stops no build.
 type progress struct {
 	beat time.Duration
 
@@ -24,7 +25,7 @@ func newProgress(out io.Writer, beat time.Duration) *progress {
 func (p *progress) line(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintf(p.out, "parts: "+format+"\n", args...)
+	_, _ = fmt.Fprintf(p.out, "parts: "+format+"\n", args...)
 }
 
 // start tells that a build begins, then every beat that it goes on. The function

@@ -43,7 +43,10 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("parts", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
+	flags.Usage = func() {
+		_, _ = io.WriteString(stderr, usage)
+		flags.PrintDefaults()
+	}
 	kubernetes := flags.String("kubernetes", parts.Latest, "Kubernetes version")
 	debian := flags.String("debian", parts.Debian12.Name, "Debian release of the machine image")
 	if err := flags.Parse(args); err != nil {
@@ -99,16 +102,15 @@ func open(stderr io.Writer) (*parts.Cache, error) {
 
 func all(ctx context.Context, cache *parts.Cache, versions parts.Versions, release parts.Release, stdout, stderr io.Writer) error {
 	dir, err := cache.Envtest(ctx, versions)
-	if err == nil {
-		fmt.Fprintln(stdout, "envtest", dir)
+	if err = printed(stdout, "envtest "+dir, err); err == nil {
 		var image string
-		if image, err = cache.NodeImage(ctx, release, versions); err == nil {
-			fmt.Fprintln(stdout, "node", image)
-		}
+		image, err = cache.NodeImage(ctx, release, versions)
+		err = printed(stdout, "node "+image, err)
 	}
 	return errors.Join(err, timings(stderr, cache.Reports()))
 }
 
+// printed prints a result, unless there is an error instead.
 func printed(stdout io.Writer, line string, err error) error {
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -13,16 +14,15 @@ import (
 
 // timings prints how long each part took: on a new machine, the cold build.
 func timings(out io.Writer, reports []parts.Report) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "PART\tTOOK")
+	rows := []string{"PART\tTOOK"}
 	for _, r := range reports {
 		took := "cached"
 		if !r.Cached {
 			took = r.Took.Round(100 * time.Millisecond).String()
 		}
-		fmt.Fprintf(table, "%s\t%s\n", r.Part, took)
+		rows = append(rows, r.Part+"\t"+took)
 	}
-	return table.Flush()
+	return printTable(out, rows)
 }
 
 func list(cache *parts.Cache, out io.Writer) error {
@@ -30,12 +30,18 @@ func list(cache *parts.Cache, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "# %s\n", cache.Root())
-	fmt.Fprintln(table, "KEY\tMB\tAGE\tTOOK TO BUILD")
+	rows := []string{"# " + cache.Root(), "KEY\tMB\tAGE\tTOOK TO BUILD"}
 	for _, e := range entries {
-		age := time.Since(e.BuiltAt).Round(time.Minute)
-		fmt.Fprintf(table, "%s\t%.1f\t%s\t%s\n", e.Key, float64(e.Bytes)/1e6, age, e.Took.Round(100*time.Millisecond))
+		rows = append(rows, fmt.Sprintf("%s\t%.1f\t%s\t%s", e.Key, float64(e.Bytes)/1e6,
+			time.Since(e.BuiltAt).Round(time.Minute), e.Took.Round(100*time.Millisecond)))
+	}
+	return printTable(out, rows)
+}
+
+func printTable(out io.Writer, rows []string) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(table, strings.Join(rows, "\n")+"\n"); err != nil {
+		return err
 	}
 	return table.Flush()
 }
