@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -130,7 +130,7 @@ func (o *originals) at(tag, corefile string) error {
 		return fmt.Errorf("reading kubeadm's %s: %w", key, err)
 	}
 	config["dns"] = map[string]any{"imageTag": tag}
-	data, err := yaml.Marshal(config)
+	data, err := yaml.Marshal(config) // the library that kubeadm itself writes with: nothing else changes
 	if err != nil {
 		return fmt.Errorf("packing kubeadm's %s: %w", key, err)
 	}

@@ -28,6 +28,12 @@ const faultsFile = "faults.json"
 // ballast is the file that fills a machine's disk.
 const ballast = "/var/.theseus-lab-ballast"
 
+// fillDisk takes all blocks at once, then by writing what fallocate leaves. Both end with an error, which is what is
+// wanted; that no byte can be written afterwards is what counts.
+const fillDisk = "fallocate -l 1T " + ballast + " 2>/dev/null\n" +
+	"dd if=/dev/zero of=" + ballast + ".rest bs=4k 2>/dev/null\n" +
+	"if echo x 2>/dev/null >" + ballast + ".probe && [ -s " + ballast + ".probe ]; then echo 'space is left' >&2; exit 1; fi"
+
 // faults maps machine names to the fault in force.
 func (s *Server) faults() (map[string]Fault, error) {
 	faults := map[string]Fault{}
@@ -86,10 +92,7 @@ func (s *Server) inject(ctx context.Context, m Machine, kind Fault) error {
 	case FaultNetworkCut:
 		return s.engine.Disconnect(ctx, s.config.Network, m.container)
 	case FaultDiskFull:
-		// dd ends with an error when the disk is full, which is what is wanted: the byte that follows must fail.
-		_, err := s.engine.Exec(ctx, m.container, "sh", "-c",
-			"dd if=/dev/zero of="+ballast+" bs=1M 2>/dev/null; dd if=/dev/zero of="+ballast+".rest bs=4k 2>/dev/null; "+
-				"if echo x 2>/dev/null >"+ballast+".probe && [ -s "+ballast+".probe ]; then echo 'space is left' >&2; exit 1; fi")
+		_, err := s.engine.Exec(ctx, m.container, "sh", "-c", fillDisk)
 		return err
 	case FaultNeverBoot:
 		return nil // create asks for it
@@ -137,7 +140,7 @@ func (s *Server) heal(ctx context.Context, m Machine) error {
 		return s.engine.AddRoute(ctx, m.PodCIDR, m.Address)
 	case FaultNetworkCut:
 		if err := s.engine.Disconnect(ctx, s.config.Network, m.container); err != nil {
-			s.log.InfoContext(ctx, "was not plugged in", "machine", m.Name, "error", err)
+			s.log.DebugContext(ctx, "was not plugged in", "machine", m.Name, "error", err)
 		}
 		if err := s.engine.Connect(ctx, s.config.Network, m.container, m.Address); err != nil {
 			return err

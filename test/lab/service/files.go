@@ -16,7 +16,7 @@ const userDataUnit = `[Unit]
 Description=The machine's user data, run once
 ConditionPathExists=!/etc/theseus-lab/user-data.started
 ConditionPathExists=/etc/theseus-lab/user-data
-After=network.target dbus.service containerd.service
+After=network.target dbus.service containerd.service lab-network.service
 
 [Service]
 Type=oneshot
@@ -32,41 +32,52 @@ StandardError=inherit
 WantedBy=multi-user.target
 `
 
-// firstProgram is where a machine starts.
-const firstProgram = "/etc/theseus-lab/boot"
+// networkUnit refuses at once what is meant for a Service that kube-proxy does not know (yet). Without it such a packet
+// goes to the host and comes back until it dies; a client that started before kube-proxy, as CoreDNS does, would wait
+// half a minute for an answer, because its connection's later tries are not looked up anew.
+const networkUnit = `[Unit]
+Description=The lab's network
+Before=kubelet.service lab-user-data.service
 
-// boot makes the machine's own cgroups writable, which the engine allows to privileged containers only, and then
-// becomes the image's entrypoint. The mounts are of the container's cgroup namespace: it sees and makes none of the
-// host's or another machine's.
-const boot = `#!/bin/sh
-for m in /sys/fs/cgroup /sys/fs/cgroup/*; do
-	if mountpoint -q "$m"; then mount -o remount,bind,rw "$m"; fi
-done
-exec "$@"
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+EnvironmentFile=/etc/theseus-lab/machine.env
+ExecStart=/usr/sbin/iptables -w -A FORWARD -d ${SERVICES} -j REJECT --reject-with icmp-host-unreachable
+ExecStart=/usr/sbin/iptables -w -A OUTPUT -d ${SERVICES} -j REJECT --reject-with icmp-host-unreachable
+
+[Install]
+WantedBy=multi-user.target
 `
 
-// files are what a machine finds at its first boot: who it is, its pods' network, a resolver for pods, the user data.
+// files are what a machine finds at its first boot: who it is, its pods' network, a resolver for pods, the
+// user data.
 //
 // Pods must not get the engine's resolver (127.0.0.11), which CoreDNS takes for itself and reports as a loop.
 func (c Config) files(m Machine, script string) []engine.File {
 	const folder = "/etc/theseus-lab/"
 	files := []engine.File{
-		{Path: firstProgram, Mode: 0o755, Data: []byte(boot)},
 		{Path: folder + "machine.env", Mode: 0o644, Data: fmt.Appendf(nil,
-			"LAB=%s\nNAME=%s\nADDRESS=%s\nPOD_CIDR=%s\nGATEWAY=%s\nENDPOINT=%s\nSERVICE=http://%s\n",
-			c.Lab, m.Name, m.Address, m.PodCIDR, c.Gateway, c.EndpointAddress(), c.ServiceAddress())},
+			"LAB=%s\nNAME=%s\nADDRESS=%s\nPOD_CIDR=%s\nSERVICES=%s\nGATEWAY=%s\nENDPOINT=%s\nSERVICE=http://%s\n",
+			c.Lab, m.Name, m.Address, m.PodCIDR, c.Services, c.Gateway, c.EndpointAddress(), c.ServiceAddress())},
 		{Path: folder + "resolv.conf", Mode: 0o644, Data: fmt.Appendf(nil, "nameserver %s\n", c.Gateway)},
 		{Path: "/etc/cni/net.d/10-lab.conflist", Mode: 0o644, Data: conflist(m.PodCIDR)},
-		{Path: "/etc/systemd/system/lab-user-data.service", Mode: 0o644, Data: []byte(userDataUnit)},
-		{
-			Path: "/etc/systemd/system/multi-user.target.wants/lab-user-data.service",
-			Link: "/etc/systemd/system/lab-user-data.service",
-		},
 	}
+	files = append(files, unit("lab-network.service", networkUnit)...)
+	files = append(files, unit("lab-user-data.service", userDataUnit)...)
 	if script != "" {
 		files = append(files, engine.File{Path: folder + "user-data", Mode: 0o700, Data: []byte(script)})
 	}
 	return files
+}
+
+// unit is a service of systemd, enabled.
+func unit(name, text string) []engine.File {
+	const folder = "/etc/systemd/system/"
+	return []engine.File{
+		{Path: folder + name, Mode: 0o644, Data: []byte(text)},
+		{Path: folder + "multi-user.target.wants/" + name, Link: folder + name},
+	}
 }
 
 // EndpointAddress is the load balancer's host:port.

@@ -219,7 +219,7 @@ func (s *Server) spec(m Machine, volume string) engine.Spec {
 	labels[labelPods], labels[labelRequest] = m.PodCIDR, m.request
 	return engine.Spec{
 		Name: m.container, Hostname: m.Name, Image: m.Image, Network: s.config.Network, Address: m.Address,
-		DNS: s.config.Gateway.String(), Volume: volume, Labels: labels, First: firstProgram,
+		DNS: s.config.Gateway.String(), Volume: volume, Labels: labels,
 	}
 }
 

@@ -39,6 +39,10 @@ func (d *Docker) CreateDisk(ctx context.Context, disk Disk) error {
 	if _, err := run(ctx, nil, "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1", disk.File); err != nil {
 		return err
 	}
+	// The engine fills a new volume with what the image has there, but only an empty one.
+	if _, err := run(ctx, nil, "debugfs", "-w", "-R", "rmdir lost+found", disk.File); err != nil {
+		return err
+	}
 	device, err := run(ctx, nil, "losetup", "--find", "--show", disk.File)
 	if err != nil {
 		return err

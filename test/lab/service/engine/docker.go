@@ -92,25 +92,8 @@ func (d *Docker) ids(ctx context.Context, labels map[string]string, args ...stri
 
 // Create makes a container and does not start it.
 func (d *Docker) Create(ctx context.Context, s Spec) error {
-	entrypoint, err := d.entrypoint(ctx, s.Image)
-	if err != nil {
-		return err
-	}
-	_, err = run(ctx, nil, append([]string{"docker"}, s.createArgs(d.mode, entrypoint)...)...)
+	_, err := run(ctx, nil, append([]string{"docker"}, s.createArgs(d.mode)...)...)
 	return err
-}
-
-// entrypoint reads how an image starts.
-func (d *Docker) entrypoint(ctx context.Context, image string) ([]string, error) {
-	out, err := run(ctx, nil, "docker", "image", "inspect", "--format", "{{json .Config.Entrypoint}}", image)
-	if err != nil {
-		return nil, err
-	}
-	var entrypoint []string
-	if err := json.Unmarshal([]byte(out), &entrypoint); err != nil {
-		return nil, fmt.Errorf("reading the entrypoint of image %s: %w", image, err)
-	}
-	return entrypoint, nil
 }
 
 // File is a file to put into a container.

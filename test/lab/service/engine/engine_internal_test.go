@@ -16,11 +16,11 @@ import (
 func TestCreateArgs(t *testing.T) {
 	s := Spec{
 		Name: "lab.a", Hostname: "a", Image: "node:1", Network: "theseus-lab", Address: "10.213.0.10", DNS: "10.213.0.1",
-		Volume: "lab.a", Labels: map[string]string{Label: "1", LabLabel: "lab"}, First: "/boot",
+		Volume: "lab.a", Labels: map[string]string{Label: "1", LabLabel: "lab"},
 	}
 	common := "create --pull never --name lab.a --hostname a --network theseus-lab --ip 10.213.0.10 --dns 10.213.0.1 " +
 		"--cgroupns private --stop-signal SIGRTMIN+3 --tmpfs /run:exec,mode=755 --tmpfs /tmp:exec --volume lab.a:/var "
-	rest := " --label theseus.lab=1 --label theseus.lab.name=lab --entrypoint /boot node:1 /sbin/lab-boot"
+	rest := " --label theseus.lab=1 --label theseus.lab.name=lab node:1"
 	for name, c := range map[string]struct {
 		mode Mode
 		want string
@@ -33,7 +33,7 @@ func TestCreateArgs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := strings.Join(s.createArgs(c.mode, []string{"/sbin/lab-boot"}), " ")
+			got := strings.Join(s.createArgs(c.mode), " ")
 			if want := common + c.want + rest; got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}

@@ -9,17 +9,14 @@ import (
 
 // Spec describes a container that boots systemd.
 type Spec struct {
-	Name     string // container name, unique on the whole engine
-	Hostname string // what the machine calls itself
-	Image    string // must be present: nothing is pulled
-	Network  string // network to join
-	Address  string // fixed IPv4 address in Network
-	DNS      string // name server behind the engine's own resolver
-	Volume   string // volume mounted at /var
-	// First is a program in the container that is started in place of the image's entrypoint, which it gets as its
-	// arguments and becomes.
-	First  string
-	Labels map[string]string // Labels(lab) and more
+	Name     string            // container name, unique on the whole engine
+	Hostname string            // what the machine calls itself
+	Image    string            // must be present: nothing is pulled
+	Network  string            // network to join
+	Address  string            // fixed IPv4 address in Network
+	DNS      string            // name server behind the engine's own resolver
+	Volume   string            // volume mounted at /var
+	Labels   map[string]string // Labels(lab) and more
 }
 
 // Mode says what this host lets a container have.
@@ -30,12 +27,12 @@ type Mode struct {
 	Capabilities []string
 }
 
-// createArgs is the docker command line that makes, but does not start, the container. The entrypoint is the image's.
+// createArgs is the docker command line that makes, but does not start, the container.
 //
 // /run and /tmp are tmpfs because systemd expects them empty at boot; /var is a volume because containerd inside
 // can't stack an overlay on the engine's overlay. The cgroup namespace is private, so that two kubelets on one host
 // never see each other's pods as orphans.
-func (s Spec) createArgs(m Mode, entrypoint []string) []string {
+func (s Spec) createArgs(m Mode) []string {
 	args := []string{
 		"create", "--pull", "never", "--name", s.Name, "--hostname", s.Hostname,
 		"--network", s.Network, "--ip", s.Address, "--dns", s.DNS,
@@ -54,9 +51,6 @@ func (s Spec) createArgs(m Mode, entrypoint []string) []string {
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
 		args = append(args, "--label", k+"="+s.Labels[k])
-	}
-	if s.First != "" {
-		return append(append(args, "--entrypoint", s.First, s.Image), entrypoint...)
 	}
 	return append(args, s.Image)
 }
