@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -122,7 +123,12 @@ func (o *originals) at(tag, corefile string) error {
 		o.Corefile.Data = map[string]string{"Corefile": corefile}
 	}
 	container := &o.Deployment.Spec.Template.Spec.Containers[0]
-	container.Image = container.Image[:strings.LastIndexByte(container.Image, ':')+1] + tag
+	repository := container.Image[:strings.LastIndexByte(container.Image, ':')]
+	if !strings.HasPrefix(tag, "v") {
+		// Up to 1.7.1 the image lay one level higher and its tags had no v (kubernetes/kubernetes#99751).
+		repository = path.Dir(repository)
+	}
+	container.Image = repository + ":" + tag
 
 	const key = "ClusterConfiguration"
 	var config map[string]any
