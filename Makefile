@@ -16,7 +16,7 @@ help: ## Show this list
 
 .PHONY: build
 build: ## Build bin/theseus
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/theseus ./cmd/theseus
+	go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/theseus ./cmd/theseus
 
 .PHONY: demo
 demo: build ## Upgrade CoreDNS of a real cluster on this machine from a Git repository, and show it
@@ -56,13 +56,13 @@ parts: ## Build all that the lab needs, once
 
 .PHONY: lab-down
 lab-down: ## Remove every lab machine, network and process
-	go run -C test/lab ./cmd/lab down
+	for name in lab e2e demo; do go run -C test/lab ./cmd/lab down --name $$name; done
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME
 	@for dir in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
 	  for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9]+' $$dir/*_test.go | cut -c6-); do \
-	    echo "== $$dir $$target"; go test -run='^$$' -fuzz="^$$target$$" -fuzztime=$(FUZZTIME) $$dir; \
+	    echo "== $$dir $$target"; go test -run='^$$' -fuzz="^$$target$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=5x $$dir; \
 	  done; \
 	done
 

@@ -137,17 +137,25 @@ func (d *lines) editSection(section, value *yaml.Node, dns live.KubeadmDNS) erro
 			added.WriteString(text)
 			continue
 		}
-		if key.Line == section.Line || old.Line != key.Line {
-			return errLayout
-		}
-		if old.Tag != f.tag || old.Value != f.value {
-			d.set(key.Line, text)
+		if err := d.replaceField(section, key, old, f, text); err != nil {
+			return err
 		}
 	}
 	if kept == 0 {
 		d.set(section.Line, withComment(dnsKey+": {}\n", section.LineComment))
 	}
 	d.prepend(section.Line+1, added.String())
+	return nil
+}
+
+// replaceField puts text in the place of a field that says something else.
+func (d *lines) replaceField(section, key, old *yaml.Node, f field, text string) error {
+	if key.Line == section.Line || old.Line != key.Line {
+		return errLayout
+	}
+	if old.Tag != f.tag || old.Value != f.value {
+		d.set(key.Line, text)
+	}
 	return nil
 }
 

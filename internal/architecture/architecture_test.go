@@ -54,7 +54,6 @@ func allowed() map[string]string {
 		"github.com/distribution/reference":     "the grammar of image references",
 		"github.com/robfig/cron/v3":             "the grammar of cron expressions",
 		"go.yaml.in/yaml/v3":                    "YAML with positions",
-		"sigs.k8s.io/yaml":                      "YAML by JSON tags",
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/rollout/rollouttest"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files") //nolint:gochecknoglobals // the flag of go test -update
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 const (
 	repo     = "registry.k8s.io/coredns/coredns:"

@@ -17,7 +17,7 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
 )
 
-// world is a cluster's CoreDNS as Kubernetes would keep it: every object has a version that moves with each write,
+// World is a cluster's CoreDNS as Kubernetes would keep it: every object has a version that moves with each write,
 // a Deployment's pods follow its template after a while, and nothing happens that was not asked for.
 // It shares no code with the steps' models.
 type World struct {
@@ -44,6 +44,7 @@ type World struct {
 	Story   []string
 }
 
+// DefaultCorefile is what kubeadm writes.
 const DefaultCorefile = `.:53 {
     errors
     health {
@@ -67,8 +68,9 @@ const DefaultCorefile = `.:53 {
 `
 
 // OldCorefile lacks what 1.7.0 makes a new default, so that leaving 1.6.7 migrates it.
-var OldCorefile = strings.Replace(DefaultCorefile, "forward . /etc/resolv.conf {\n       max_concurrent 1000\n    }", "forward . /etc/resolv.conf", 1) //nolint:gochecknoglobals // a constant text
+var OldCorefile = strings.Replace(DefaultCorefile, "forward . /etc/resolv.conf {\n       max_concurrent 1000\n    }", "forward . /etc/resolv.conf", 1)
 
+// New is a cluster whose CoreDNS runs an image with a Corefile, as kubeadm would have made it.
 func New(image, text string) *World {
 	w := &World{
 		Now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), Data: map[string]string{live.CorefileKey: text},
@@ -89,7 +91,7 @@ func (w *World) bump(v *string) {
 	*v = fmt.Sprint(w.version)
 }
 
-// observe is what an honest observer would see now.
+// Observe is what an honest observer would see now.
 func (w *World) Observe() live.Cluster {
 	kube := live.Kube{
 		ServerVersion: "v1.36.3", Book: w.Book,
@@ -121,7 +123,7 @@ func (w *World) settled() bool {
 	return w.running == w.Image && w.Now.Sub(w.changed) > 20*time.Second
 }
 
-// pass lets time go by; pods follow the template unless their image is broken.
+// Pass lets time go by; pods follow the template unless their image is broken.
 func (w *World) Pass(d time.Duration) {
 	w.Now = w.Now.Add(d)
 	if !w.Broken[w.Image] {
@@ -129,7 +131,7 @@ func (w *World) Pass(d time.Duration) {
 	}
 }
 
-// do carries out one step as the API server would, preconditions included.
+// Do carries out one step as the API server would, preconditions included.
 func (w *World) Do(step rollout.Step) error {
 	stale := func(have, want string) bool { return want != have }
 	switch act := step.Act.(type) {
@@ -197,7 +199,7 @@ func (w *World) patch(act rollout.PatchDNS) {
 	w.bump(&w.deployV)
 }
 
-// mounted is the Corefile that the present template shows to its pods.
+// Mounted is the Corefile that the present template shows to its pods.
 func (w *World) Mounted() string {
 	if w.Items == nil {
 		return w.Data[live.CorefileKey]
@@ -210,6 +212,7 @@ func (w *World) Mounted() string {
 	return ""
 }
 
+// Tell adds a line to the story, for goldens and for failures.
 func (w *World) Tell(format string, args ...any) {
 	w.Story = append(w.Story, fmt.Sprintf(format, args...))
 }

@@ -225,6 +225,13 @@ func (f *fakeEngine) AddRoute(_ context.Context, destination, machine string) er
 	return nil
 }
 
+func (f *fakeEngine) RemoveRoute(_ context.Context, destination string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.routes, destination)
+	return nil
+}
+
 type fakeBalancer struct{ members map[string]netip.Addr }
 
 func (b *fakeBalancer) Apply(_ context.Context, members map[string]netip.Addr) error {

@@ -247,6 +247,9 @@ func (s *Server) deleteMachine(r *http.Request) (reply, error) {
 		if err := s.engine.Remove(ctx, m.container); err != nil {
 			return reply{}, fmt.Errorf("removing machine %q: %w", name, err)
 		}
+		if err := s.engine.RemoveRoute(ctx, m.PodCIDR); err != nil {
+			return reply{}, fmt.Errorf("removing the route to machine %q: %w", name, err)
+		}
 	}
 	if err := s.engine.RemoveDisk(ctx, s.disk(name)); err != nil {
 		return reply{}, fmt.Errorf("removing the disk of machine %q: %w", name, err)

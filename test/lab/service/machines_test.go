@@ -55,8 +55,8 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	l.do(t, http.StatusNoContent, "DELETE", "/machines/a", "")
 	l.do(t, http.StatusNoContent, "DELETE", "/machines/a", "")
 	l.do(t, http.StatusNotFound, "GET", "/machines/a", "")
-	if len(l.engine.containers)+len(l.engine.disks)+len(l.balancer.members) != 0 {
-		t.Errorf("left: %v %v %v", l.engine.containers, l.engine.disks, l.balancer.members)
+	if len(l.engine.containers)+len(l.engine.disks)+len(l.balancer.members) != 0 || l.engine.routes["10.214.10.0/24"] != "" {
+		t.Errorf("left: %v %v %v %v", l.engine.containers, l.engine.disks, l.balancer.members, l.engine.routes)
 	}
 	l.do(t, http.StatusCreated, "PUT", "/machines/a", "")
 	if m := l.machine(t, "a"); m.Fault != "" || m.State != engine.StateRunning {

@@ -59,6 +59,7 @@ type Engine interface {
 	CreateDisk(ctx context.Context, disk engine.Disk) error
 	RemoveDisk(ctx context.Context, disk engine.Disk) error
 	AddRoute(ctx context.Context, destination, machine string) error
+	RemoveRoute(ctx context.Context, destination string) error
 }
 
 // Balancer spreads connections over the API servers of the machines that it was told of last.

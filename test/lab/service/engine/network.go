@@ -90,3 +90,9 @@ func (d *Docker) AddRoute(ctx context.Context, destination, machine string) erro
 	_, err := run(ctx, nil, "ip", "route", "replace", destination, "via", machine)
 	return err
 }
+
+// RemoveRoute takes back what AddRoute did. There may be no such route.
+func (d *Docker) RemoveRoute(ctx context.Context, destination string) error {
+	_, err := run(ctx, nil, "ip", "route", "flush", "exact", destination)
+	return err
+}
