@@ -33,10 +33,21 @@ func (c *Cluster) Down(ctx context.Context) error {
 	return c.removeAll(ctx)
 }
 
-// removeAll removes containers, disks, network and folder.
+// removeAll removes containers, disks, network and folder, in this order: each is held by the one before.
 func (c *Cluster) removeAll(ctx context.Context) error {
-	labels := engine.Labels(c.Name)
-	containers, err := c.engine.List(ctx, labels)
+	for _, remove := range []func(context.Context) error{c.removeContainers, c.removeDisks, c.removeNetworks} {
+		if err := remove(ctx); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(c.Dir); err != nil {
+		return fmt.Errorf("removing the lab's folder: %w", err)
+	}
+	return nil
+}
+
+func (c *Cluster) removeContainers(ctx context.Context) error {
+	containers, err := c.engine.List(ctx, engine.Labels(c.Name))
 	if err != nil {
 		return err
 	}
@@ -45,7 +56,11 @@ func (c *Cluster) removeAll(ctx context.Context) error {
 			return err
 		}
 	}
-	volumes, err := c.engine.Volumes(ctx, labels)
+	return nil
+}
+
+func (c *Cluster) removeDisks(ctx context.Context) error {
+	volumes, err := c.engine.Volumes(ctx, engine.Labels(c.Name))
 	if err != nil {
 		return err
 	}
@@ -63,6 +78,10 @@ func (c *Cluster) removeAll(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+func (c *Cluster) removeNetworks(ctx context.Context) error {
 	networks, err := c.engine.Networks(ctx)
 	if err != nil {
 		return err
@@ -73,9 +92,6 @@ func (c *Cluster) removeAll(ctx context.Context) error {
 				return err
 			}
 		}
-	}
-	if err := os.RemoveAll(c.Dir); err != nil {
-		return fmt.Errorf("removing the lab's folder: %w", err)
 	}
 	return nil
 }

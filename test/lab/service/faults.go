@@ -59,18 +59,15 @@ func (s *Server) putFault(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	m, found, err := s.find(ctx, name)
-	switch {
-	case err != nil:
-		return reply{}, err
-	case faults[name] == kind:
+	if faults[name] == kind {
 		return reply{Status: http.StatusOK, Body: map[string]Fault{name: kind}}, nil
-	case faults[name] != "":
-		return reply{}, problemf(http.StatusConflict, "machine %q already has fault %q: end it first", name, faults[name])
-	case found && kind == FaultNeverBoot:
-		return reply{}, problemf(http.StatusConflict, "machine %q has booted already: use %q", name, FaultPowerOff)
-	case !found && kind != FaultNeverBoot:
-		return reply{}, problemf(http.StatusNotFound, "no machine %q", name)
+	}
+	m, found, err := s.find(ctx, name)
+	if err != nil {
+		return reply{}, err
+	}
+	if err := possible(name, found, faults[name], kind); err != nil {
+		return reply{}, err
 	}
 	// Remembered first: a fault that failed half-way can still be ended.
 	faults[name] = kind
@@ -81,6 +78,19 @@ func (s *Server) putFault(r *http.Request) (reply, error) {
 		return reply{}, fmt.Errorf("injecting %s into %q: %w", kind, name, err)
 	}
 	return reply{Status: http.StatusCreated, Body: map[string]Fault{name: kind}}, nil
+}
+
+// possible refuses a fault that the machine can't have now.
+func possible(name string, found bool, has, kind Fault) error {
+	switch {
+	case has != "":
+		return problemf(http.StatusConflict, "machine %q already has fault %q: end it first", name, has)
+	case found && kind == FaultNeverBoot:
+		return problemf(http.StatusConflict, "machine %q has booted already: use %q", name, FaultPowerOff)
+	case !found && kind != FaultNeverBoot:
+		return problemf(http.StatusNotFound, "no machine %q", name)
+	}
+	return nil
 }
 
 func (s *Server) inject(ctx context.Context, m Machine, kind Fault) error {

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -153,23 +152,28 @@ func (s *Server) putMachine(r *http.Request) (reply, error) {
 	defer s.machines.Unlock()
 
 	name := r.PathValue("name")
-	m, found, err := s.find(ctx, name)
-	switch {
-	case err != nil:
-		return reply{}, err
-	case found && m.request != q.hash():
-		return reply{}, problemf(http.StatusConflict, "machine %q exists, made by another request: delete it first", name)
-	case found && (m.State != engine.StateCreated || m.Fault == FaultNeverBoot):
-		return reply{Status: http.StatusOK, Body: m}, nil
-	case found: // an earlier attempt broke off between create and start
-		if err := s.engine.Remove(ctx, m.container); err != nil {
-			return reply{}, err
-		}
+	m, made, err := s.made(ctx, name, q)
+	if err != nil || made {
+		return reply{Status: http.StatusOK, Body: m}, err
 	}
 	if m, err = s.create(ctx, name, q, script); err != nil {
 		return reply{}, fmt.Errorf("making machine %q: %w", name, err)
 	}
 	return reply{Status: http.StatusCreated, Body: m}, nil
+}
+
+// made finds a machine that the same request made. One whose making broke off between create and start is removed.
+func (s *Server) made(ctx context.Context, name string, q MachineRequest) (Machine, bool, error) {
+	m, found, err := s.find(ctx, name)
+	switch {
+	case err != nil || !found:
+		return Machine{}, false, err
+	case m.request != q.hash():
+		return Machine{}, false, problemf(http.StatusConflict, "machine %q exists, made by another request: delete it first", name)
+	case m.State == engine.StateCreated && m.Fault != FaultNeverBoot:
+		return Machine{}, false, s.engine.Remove(ctx, m.container)
+	}
+	return m, true, nil
 }
 
 // create makes a machine and powers it on, unless it was told never to boot.
@@ -271,27 +275,4 @@ func (s *Server) forget(ctx context.Context, name string) error {
 	}
 	delete(faults, name)
 	return s.save(faultsFile, faults)
-}
-
-// First and last host numbers in the subnet that machines get.
-const (
-	firstHost = 10
-	lastHost  = 250
-)
-
-// allocate picks the lowest free address. The machine's pods get the /24 of the same number, so that the two never
-// disagree and nothing needs to be remembered.
-func (c Config) allocate(machines []Machine) (netip.Addr, netip.Prefix, error) {
-	used := map[string]bool{}
-	for _, m := range machines {
-		used[m.Address] = true
-	}
-	subnet, pods := c.Subnet.Masked().Addr().As4(), c.Pods.Masked().Addr().As4()
-	for host := byte(firstHost); host <= lastHost; host++ {
-		subnet[3], pods[2] = host, host
-		if address := netip.AddrFrom4(subnet); !used[address.String()] {
-			return address, netip.PrefixFrom(netip.AddrFrom4(pods), 24), nil
-		}
-	}
-	return netip.Addr{}, netip.Prefix{}, problemf(http.StatusInsufficientStorage, "no free address in %s", c.Subnet)
 }
