@@ -49,7 +49,7 @@ func acquire(t *testing.T, c *kube.Client, holder string) *kube.Lock {
 	if err != nil {
 		t.Fatalf("Acquire %s: %v", holder, err)
 	}
-	t.Cleanup(func() { _ = lock.Release(context.Background()) }) //nolint:usetesting // t.Context is done by then
+	t.Cleanup(func() { _ = lock.Release(context.Background()) }) // t.Context is done by then
 	return lock
 }
 

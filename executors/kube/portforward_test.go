@@ -117,7 +117,7 @@ func TestPortForwardRefused(t *testing.T) {
 	hanging := fake(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	slow := connect(t, kube.Access{Kubeconfig: kubeconfig(hanging, "", ""), AllowInsecureTLS: true, Timeout: 100 * time.Millisecond})
 	var unreachable *kube.UnreachableError
-	if _, err := slow.PortForward(context.Background(), "kube-system", "coredns-1", 53); !errors.As(err, &unreachable) { //nolint:usetesting // must not be ended by the test's own context
+	if _, err := slow.PortForward(context.Background(), "kube-system", "coredns-1", 53); !errors.As(err, &unreachable) {
 		t.Errorf("got %v, want an UnreachableError", err)
 	}
 }

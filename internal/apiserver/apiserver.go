@@ -24,7 +24,7 @@ const assetsVariable = "KUBEBUILDER_ASSETS"
 
 // Server is one API server for all tests of a package. The zero value is ready:
 //
-//	var server apiserver.Server //nolint:gochecknoglobals // one API server for the package's tests
+//	var server apiserver.Server
 //
 //	func TestMain(m *testing.M) { os.Exit(server.Run(m)) }
 //
@@ -49,49 +49,49 @@ func (s *Server) Run(m *testing.M) int {
 }
 
 // Config is an administrator's access. The caller may change it.
-func (s *Server) Config(t testing.TB) *rest.Config {
-	t.Helper()
-	s.start(t)
+func (s *Server) Config(tb testing.TB) *rest.Config {
+	tb.Helper()
+	s.start(tb)
 	return rest.CopyConfig(s.env.Config)
 }
 
 // Client is an administrator's client.
-func (s *Server) Client(t testing.TB) kubernetes.Interface {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(s.Config(t))
+func (s *Server) Client(tb testing.TB) kubernetes.Interface {
+	tb.Helper()
+	client, err := kubernetes.NewForConfig(s.Config(tb))
 	if err != nil {
-		t.Fatal("client of the test API server:", err)
+		tb.Fatal("client of the test API server:", err)
 	}
 	return client
 }
 
 // Kubeconfig is an administrator's kubeconfig, complete in itself.
-func (s *Server) Kubeconfig(t testing.TB) []byte {
-	t.Helper()
-	s.start(t)
+func (s *Server) Kubeconfig(tb testing.TB) []byte {
+	tb.Helper()
+	s.start(tb)
 	return s.env.KubeConfig
 }
 
 // UserKubeconfig is the kubeconfig of a user with exactly the rights that RBAC gives to name and groups.
-func (s *Server) UserKubeconfig(t testing.TB, name string, groups ...string) []byte {
-	t.Helper()
-	s.start(t)
+func (s *Server) UserKubeconfig(tb testing.TB, name string, groups ...string) []byte {
+	tb.Helper()
+	s.start(tb)
 	user, err := s.env.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: -1})
 	if err != nil {
-		t.Fatalf("user %s of the test API server: %v", name, err)
+		tb.Fatalf("user %s of the test API server: %v", name, err)
 	}
 	out, err := user.KubeConfig()
 	if err != nil {
-		t.Fatalf("kubeconfig of user %s: %v", name, err)
+		tb.Fatalf("kubeconfig of user %s: %v", name, err)
 	}
 	return out
 }
 
-func (s *Server) start(t testing.TB) {
-	t.Helper()
+func (s *Server) start(tb testing.TB) {
+	tb.Helper()
 	s.once.Do(func() { s.env, s.err = start() })
 	if s.err != nil {
-		t.Fatal(s.err)
+		tb.Fatal(s.err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/theseus-gitops/theseus/internal/apiserver"
 )
 
-var server apiserver.Server //nolint:gochecknoglobals // one API server for the package's tests
+var server apiserver.Server
 
 func TestMain(m *testing.M) { os.Exit(server.Run(m)) }
 

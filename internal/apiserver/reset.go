@@ -16,12 +16,12 @@ const notBootstrapped = "kubernetes.io/bootstrapping!=rbac-defaults"
 // Reset deletes what tests usually make: workloads, configuration, leases and roles of every namespace,
 // nodes, cluster roles. Namespaces stay, because deleting them takes a controller that does not run here.
 // What the API server keeps for itself stays too.
-func (s *Server) Reset(t testing.TB) {
-	t.Helper()
-	client, ctx := s.Client(t), t.Context()
+func (s *Server) Reset(tb testing.TB) {
+	tb.Helper()
+	client, ctx := s.Client(tb), tb.Context()
 	namespaces, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		t.Fatal("reset the test API server:", err)
+		tb.Fatal("reset the test API server:", err)
 	}
 	deletions := clusterDeletions(client)
 	for _, ns := range namespaces.Items {
@@ -32,7 +32,7 @@ func (s *Server) Reset(t testing.TB) {
 	for _, d := range deletions {
 		err := d.run(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now, PropagationPolicy: &background}, metav1.ListOptions{LabelSelector: d.labels, FieldSelector: d.fields})
 		if err != nil {
-			t.Fatal("reset the test API server:", err)
+			tb.Fatal("reset the test API server:", err)
 		}
 	}
 }
