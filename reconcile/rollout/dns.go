@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/theseus-gitops/theseus/reconcile/corefile"
@@ -114,8 +115,26 @@ func (d *dns) resolveTarget() *Failure {
 	if err != nil {
 		return &Failure{Reason: "DNSImageUnreadable", Message: "Deployment kube-system/coredns: " + err.Error(), Remedy: "correct the image by hand, or the spec's coreDNS section"}
 	}
+	if back, ok := d.ranBefore(); ok {
+		target = back
+	}
 	d.target, d.from, d.to = target.String(), current.Tag, target.Tag
 	return nil
+}
+
+// ranBefore is the image before the recorded run, when the spec's tag is that image's: going back means back to
+// that very image, also where upstream has moved it since (registry.k8s.io/coredns became coredns/coredns at 1.8.0)
+// and where it was pinned by a digest.
+func (d *dns) ranBefore() (image.Ref, bool) {
+	if d.config.Run == nil || (d.deploy.Image != d.run.From && d.deploy.Image != d.run.To) {
+		return image.Ref{}, false
+	}
+	before, err := image.Parse(d.run.From)
+	if err != nil || before.Tag != d.want.DNS.Tag {
+		return image.Ref{}, false
+	}
+	asked := strings.TrimSuffix(d.want.DNS.Repository, "/")
+	return before, asked == "" || asked == before.Repository
 }
 
 // respectManager stops before an object that another tool manages is changed.

@@ -97,6 +97,9 @@ func (d *dns) fromTag() string {
 // rolloutState tells how far the Deployment is, and what holds back the pods that are not ready.
 func (d *dns) rolloutState() string {
 	r := d.deploy.Rollout
+	if r.ObservedGeneration < r.Generation {
+		return "its Deployment's controller has not seen the change yet"
+	}
 	state := fmt.Sprintf("%d of %d pods updated, %d unavailable", r.Updated, r.Wanted, r.Unavailable)
 	for _, pod := range d.kube.DNS.Pods {
 		if pod.Ready || pod.Deleting || pod.Waiting == "" {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/theseus-gitops/theseus/reconcile/image"
 	"github.com/theseus-gitops/theseus/reconcile/live"
 )
 
@@ -20,7 +19,7 @@ func (d *dns) restoring() bool {
 	if d.run.Open() && d.run.To == d.target && d.failed() != nil {
 		return true
 	}
-	if d.run.From == d.run.To || !sameTag(d.target, d.run.From) {
+	if d.run.From == d.run.To || d.target != d.run.From {
 		return false
 	}
 	if d.run.Open() {
@@ -115,12 +114,4 @@ func (d *dns) endRestore(why string, failed bool) Decision {
 	closed := d.run
 	closed.Closed = d.now
 	return Do{Step{Subject: subjectConfig, Why: why + "; everything is as before", Act: RecordDNSRun{ResourceVersion: d.config.ResourceVersion, Run: closed}}}
-}
-
-// sameTag reports whether two images are the same but for a digest.
-func sameTag(a, b string) bool {
-	x, errX := image.Parse(a)
-	y, errY := image.Parse(b)
-	x.Digest, y.Digest = "", ""
-	return errX == nil && errY == nil && x == y
 }
