@@ -42,8 +42,11 @@ type fakeCluster struct {
 	unreachable bool
 	holder      string // a foreign holder of the Lease
 	held        bool
+	fence       int32
 	// fail makes the next executions of a step fail with an error that may pass.
 	fail map[string]int
+	// onExecute runs after a step took effect.
+	onExecute func(step string)
 	// conflict makes the next executions of a step find that somebody else wrote first.
 	conflict map[string]int
 }
@@ -194,7 +197,11 @@ func (t target) Execute(_ context.Context, step rollout.Step) error {
 		return fmt.Errorf("configmap: %w", rollout.ErrConflict)
 	}
 	t.cluster.writes++
-	return t.cluster.world.Do(step)
+	err := t.cluster.world.Do(step)
+	if t.cluster.onExecute != nil {
+		t.cluster.onExecute(step.Name())
+	}
+	return err
 }
 
 func (t target) WriteBook(_ context.Context, version string, book logbook.Book) (string, error) {
@@ -213,12 +220,13 @@ func (t target) WriteBook(_ context.Context, version string, book logbook.Book) 
 	return fmt.Sprint(t.cluster.bookVersion), nil
 }
 
-func (t target) Lock(context.Context) (reconcile.Lock, error) {
+func (t target) Lock(_ context.Context, after int32) (reconcile.Lock, error) {
 	if t.cluster.holder != "" {
 		return nil, &reconcile.LockedError{Holder: t.cluster.holder, Until: t.fleet.clock().Add(time.Minute)}
 	}
 	t.cluster.held = true
 	t.cluster.writes++
+	t.cluster.fence = after + 1
 	return t, nil
 }
 
@@ -228,7 +236,7 @@ func (t target) Check(context.Context) error {
 	}
 	return nil
 }
-func (t target) Fence() int32                  { return 1 }
+func (t target) Fence() int32                  { return t.cluster.fence }
 func (t target) Release(context.Context) error { t.cluster.held = false; return nil }
 
 func run(t *testing.T, f *fleet) reconcile.Result {

@@ -190,3 +190,19 @@ func TestMissingKnowledgeIsNoClusterWithoutDNS(t *testing.T) {
 		t.Errorf("reason %s, want CorefileMissing (key %s is gone)", got, live.CorefileKey)
 	}
 }
+
+// A run that slept while another took over must not write: the logbook carries the newer run's fence.
+func TestNewerFenceStopsASleeper(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a")
+	c := f.clusters["a"]
+	c.onExecute = func(step string) {
+		if step == "canary-coredns" {
+			c.world.Book.Fence = 99
+		}
+	}
+	wantOutcomes(t, run(t, f), map[string]string{"a": "locked"})
+	if got := c.world.KubeadmDNS.ImageTag; got != "" {
+		t.Errorf("the sleeper went on and wrote tag %s to kubeadm-config", got)
+	}
+}

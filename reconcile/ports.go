@@ -72,8 +72,8 @@ type BookKeeper interface {
 
 // Locker keeps runners apart.
 type Locker interface {
-	// Lock takes the cluster's Lease. A live foreign holder is a *LockedError.
-	Lock(ctx context.Context) (Lock, error)
+	// Lock takes the cluster's Lease, with a fence above after. A live foreign holder is a *LockedError.
+	Lock(ctx context.Context, after int32) (Lock, error)
 }
 
 // Lock is a Lease that is held.
@@ -123,6 +123,9 @@ type LockedError struct {
 
 // Error implements error.
 func (e *LockedError) Error() string {
+	if e.Holder == "" {
+		return "another run held the lock meanwhile; the next pass looks again"
+	}
 	return fmt.Sprintf("another run holds the lock: %s, until %s", e.Holder, e.Until.UTC().Format(time.RFC3339))
 }
 

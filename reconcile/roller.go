@@ -63,7 +63,7 @@ func (r *Roller) Roll(ctx context.Context) status.Report {
 	if s.idle(decision) {
 		return s.report(decision)
 	}
-	s.lock, err = r.Target.Locker.Lock(ctx)
+	s.lock, err = r.Target.Locker.Lock(ctx, s.kube.Book.Fence)
 	if err != nil {
 		return s.failed(err)
 	}
@@ -95,6 +95,9 @@ func (s *roll) look(ctx context.Context) (rollout.Decision, error) {
 		return nil, err
 	}
 	s.kube = kube
+	if s.lock != nil && kube.Book.Fence > s.lock.Fence() {
+		return nil, &LockedError{} // a run with a newer lock has written since
+	}
 	return rollout.Next(s.Want, live.Cluster{Kube: &s.kube}, s.Now()), nil
 }
 

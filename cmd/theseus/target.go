@@ -114,12 +114,12 @@ func (t target) execute(ctx context.Context, step rollout.Step) error {
 }
 
 // Lock implements reconcile.Locker. The holder's name says where it runs, so that a person can find it.
-func (t target) Lock(ctx context.Context) (reconcile.Lock, error) {
+func (t target) Lock(ctx context.Context, after int32) (reconcile.Lock, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "theseus"
 	}
-	held, err := t.client.Acquire(ctx, host+"_"+uuid.NewString())
+	held, err := t.client.Acquire(ctx, host+"_"+uuid.NewString(), after)
 	if err != nil {
 		return nil, t.translate(err)
 	}

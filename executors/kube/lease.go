@@ -45,10 +45,12 @@ var errRace = errors.New("the Lease changed meanwhile")
 
 // Acquire takes the cluster's lock, Lease kube-system/theseus. holder names this runner and must be unique to
 // its process. The Lease is created when missing and taken over when free or run out; each time its transition
-// count grows, which is the lock's fence. A foreign holder that is alive is a *LockedError, at once.
+// count grows, above after too, which is the lock's fence: give it the fence of the newest write that was seen,
+// so that a Lease which was deleted by hand does not begin to count anew. A foreign holder that is alive is a
+// *LockedError, at once.
 //
 // The lock is renewed until Release, also after ctx is done: a step under way is finished under it.
-func (c *Client) Acquire(ctx context.Context, holder string) (*Lock, error) {
+func (c *Client) Acquire(ctx context.Context, holder string, after int32) (*Lock, error) {
 	if holder == "" {
 		return nil, errors.New("lock: the holder has no name")
 	}
@@ -61,7 +63,7 @@ func (c *Client) Acquire(ctx context.Context, holder string) (*Lock, error) {
 		if other, until := holderOf(lease), leaseEnd(lease); other != "" && other != holder && now.Before(until) {
 			return nil, &LockedError{Holder: other, Until: until}
 		}
-		lease, err = c.takeLease(ctx, lease, holder, transitionsOf(lease)+1)
+		lease, err = c.takeLease(ctx, lease, holder, max(transitionsOf(lease), after)+1)
 		if errors.Is(err, errRace) {
 			continue
 		}

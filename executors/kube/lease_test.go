@@ -45,7 +45,7 @@ func runner(t *testing.T, now *clock) *kube.Client {
 
 func acquire(t *testing.T, c *kube.Client, holder string) *kube.Lock {
 	t.Helper()
-	lock, err := c.Acquire(t.Context(), holder)
+	lock, err := c.Acquire(t.Context(), holder, 0)
 	if err != nil {
 		t.Fatalf("Acquire %s: %v", holder, err)
 	}
@@ -79,7 +79,7 @@ func TestLockIsTakenOnceAndGivenBack(t *testing.T) {
 	if !lock.Held() || lock.Fence() != 1 {
 		t.Errorf("held %t, fence %d; want held with fence 1", lock.Held(), lock.Fence())
 	}
-	_, err := two.Acquire(t.Context(), "two")
+	_, err := two.Acquire(t.Context(), "two", 0)
 	var locked *kube.LockedError
 	if !errors.As(err, &locked) {
 		t.Fatalf("got %v, want a LockedError", err)
@@ -117,7 +117,7 @@ func TestExactlyOneRunnerWins(t *testing.T) {
 		var group sync.WaitGroup
 		for i := range runners {
 			client := runner(t, now)
-			group.Go(func() { locks[i], errs[i] = client.Acquire(t.Context(), fmt.Sprint("runner-", i)) })
+			group.Go(func() { locks[i], errs[i] = client.Acquire(t.Context(), fmt.Sprint("runner-", i), 0) })
 		}
 		group.Wait()
 		winner := ""
@@ -241,7 +241,7 @@ func TestLockIsRenewedUntilReleased(t *testing.T) {
 	client := connect(t, kube.Access{Kubeconfig: server.Kubeconfig(t)})
 	client.SetLeaseDuration(3 * time.Second)
 	ctx, cancel := context.WithCancel(t.Context())
-	lock, err := client.Acquire(ctx, "one")
+	lock, err := client.Acquire(ctx, "one", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,20 @@ func TestLockIsRenewedUntilReleased(t *testing.T) {
 
 func TestAcquireNeedsAName(t *testing.T) {
 	client := connect(t, kube.Access{Kubeconfig: kubeconfig(anywhere, "", "")})
-	if _, err := client.Acquire(t.Context(), ""); err == nil {
+	if _, err := client.Acquire(t.Context(), "", 0); err == nil {
 		t.Error("a lock without a holder's name was taken")
+	}
+}
+
+// A Lease that somebody deleted must not make the fence begin anew: writes of the past would look newer.
+func TestFenceOutlivesADeletedLease(t *testing.T) {
+	client := admin(t)
+	lock, err := client.Acquire(t.Context(), "one", 41)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Release(context.WithoutCancel(t.Context())) }()
+	if got := lock.Fence(); got != 42 {
+		t.Errorf("fence %d, want 42: above the newest write's", got)
 	}
 }

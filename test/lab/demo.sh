@@ -54,7 +54,7 @@ corp.example:53 {
 	}
 }
 COREFILE
-lab reset-coredns --name demo --tag v1.14.2 --file "$demo/Corefile"
+lab reset-coredns --name demo --tag v1.14.2 --corefile "$demo/Corefile"
 cat "$demo/Corefile"
 
 say "A fleet repository: one fleet, one cluster, and what is wanted of it"

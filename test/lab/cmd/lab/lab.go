@@ -9,6 +9,8 @@ import (
 	"os"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/theseus-gitops/theseus/test/lab/cluster"
 	"github.com/theseus-gitops/theseus/test/lab/parts"
 )
@@ -108,4 +110,24 @@ func resetCoreDNS(ctx context.Context, c *command) error {
 		return err
 	}
 	return lab.ResetCoreDNS(ctx, *tag, string(corefile))
+}
+
+func corefile(ctx context.Context, c *command) error {
+	if err := c.parse(0); err != nil {
+		return err
+	}
+	lab, err := cluster.Load(c.options)
+	if err != nil {
+		return err
+	}
+	client, err := lab.Client()
+	if err != nil {
+		return err
+	}
+	config, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading CoreDNS's ConfigMap: %w", err)
+	}
+	_, err = fmt.Fprint(c.out, config.Data["Corefile"])
+	return err
 }
