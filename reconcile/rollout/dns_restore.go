@@ -9,8 +9,8 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/live"
 )
 
-// restoring reports whether what the recorded run changed is to be put back: its target failed, or the spec
-// went back to what ran before. The second is also the only way to a lower tag (from our own record, never
+// restoring reports whether what the recorded run changed is to be put back: its target failed, or the spec moved on
+// before the new pods were verified, or went back to what ran before. The last is also the only way to a lower tag (from our own record, never
 // by migrating down).
 func (d *dns) restoring() bool {
 	if d.config.Run == nil || (d.deploy.Image != d.run.From && d.deploy.Image != d.run.To) {
@@ -18,6 +18,9 @@ func (d *dns) restoring() bool {
 	}
 	if d.run.Open() && d.run.To == d.target && d.failed() != nil {
 		return true
+	}
+	if d.run.Open() && d.deploy.Image == d.run.To && d.run.From != d.run.To && d.target != d.run.To {
+		return true // never verified, and no longer wanted: no base to go on from
 	}
 	if d.run.From == d.run.To || d.target != d.run.From {
 		return false
@@ -63,10 +66,13 @@ func (d *dns) restore() Decision {
 // putBack is the way back, one write at a time: the old image (reading the backup while the Corefile differs),
 // the old Corefile, the old volume, the old dns section of kubeadm-config, and the end of the run.
 func (d *dns) putBack(original string) Decision {
-	why := "the spec goes back to CoreDNS " + d.run.From
 	failed := d.failed()
-	if failed != nil {
+	why := "the spec goes back to CoreDNS " + d.run.From
+	switch {
+	case failed != nil:
 		why = "CoreDNS " + d.to + " was given up: " + failed.Reason
+	case d.target != d.run.From:
+		why = "CoreDNS " + d.run.To + " was never verified, and is no longer wanted"
 	}
 	differs := d.config.Data[live.CorefileKey] != original && d.run.Candidate != d.run.Corefile
 	if d.deploy.Image != d.run.From {
@@ -95,20 +101,20 @@ func (d *dns) putBack(original string) Decision {
 	if decision := d.awaitRestored(); decision != nil {
 		return decision
 	}
-	return d.endRestore(why, failed != nil)
+	return d.endRestore(why, failed == nil && d.target == d.run.From)
 }
 
-// endRestore puts kubeadm-config back and ends the run: with a verification when the spec asked for the way
-// back, without one when the target failed, because the old pods are then all there is to have.
-func (d *dns) endRestore(why string, failed bool) Decision {
-	section := d.wantedKubeadmDNS()
-	if failed {
-		section = d.run.KubeadmDNS
+// endRestore puts kubeadm-config back and ends the run: with a verification when what runs now is what the spec
+// wants, without one otherwise, because the old pods are then all there is to have.
+func (d *dns) endRestore(why string, wanted bool) Decision {
+	section := d.run.KubeadmDNS
+	if wanted {
+		section = d.wantedKubeadmDNS()
 	}
 	if step := d.syncKubeadm(section, why); step != nil {
 		return Do{*step}
 	}
-	if !failed {
+	if wanted {
 		return Do{d.verifyStep("every pod of CoreDNS " + d.to + " must answer as before")}
 	}
 	closed := d.run
