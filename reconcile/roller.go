@@ -47,7 +47,6 @@ type roll struct {
 	kube live.Kube
 	// trail is what this run did.
 	trail []status.TakenStep
-	total int
 	// conflicts and retries count failures in a row.
 	conflicts, retries int
 	waitingFor         string
@@ -103,39 +102,42 @@ func (s *roll) look(ctx context.Context) (rollout.Decision, error) {
 
 // work does what is decided until there is an end to report.
 func (s *roll) work(ctx context.Context, decision rollout.Decision) status.Report {
-	plan := rollout.Play(s.Want, live.Cluster{Kube: &s.kube}, s.Now())
-	s.total = len(plan.Steps)
 	for {
-		var err error
-		switch d := decision.(type) {
-		case rollout.Do:
-			if s.outOfTime() {
-				return s.report(decision)
-			}
-			if err = s.do(ctx, d.Step); err != nil && !s.goOn(ctx, err) {
-				return s.failed(err)
-			}
-		case rollout.Wait:
-			if s.outOfTime() || d.ResumedBy == rollout.AwaitedNothing {
-				return s.report(decision)
-			}
-			if err = s.wait(ctx, d); err != nil {
-				return s.report(decision)
-			}
-		case rollout.Stalled:
-			return s.end(ctx, decision, d.Remembered)
-		case rollout.Done:
-			return s.end(ctx, decision, true)
+		end, err := s.act(ctx, decision)
+		if end != nil {
+			return *end
 		}
-		if decision, err = s.look(ctx); err != nil && !s.goOn(ctx, err) {
-			return s.failed(err)
+		if err == nil {
+			decision, err = s.look(ctx)
 		}
 		for err != nil {
-			if decision, err = s.look(ctx); err != nil && !s.goOn(ctx, err) {
+			if !s.goOn(ctx, err) {
 				return s.failed(err)
 			}
+			decision, err = s.look(ctx)
 		}
 	}
+}
+
+// act does one decision. It gives the report when that ends the pass over this cluster.
+func (s *roll) act(ctx context.Context, decision rollout.Decision) (*status.Report, error) {
+	ended := func(r status.Report) (*status.Report, error) { return &r, nil }
+	switch d := decision.(type) {
+	case rollout.Do:
+		if s.outOfTime() {
+			return ended(s.report(decision))
+		}
+		return nil, s.do(ctx, d.Step)
+	case rollout.Wait:
+		if s.outOfTime() || d.ResumedBy == rollout.AwaitedNothing || s.wait(ctx, d) != nil {
+			return ended(s.report(decision))
+		}
+	case rollout.Stalled:
+		return ended(s.end(ctx, decision, d.Remembered))
+	case rollout.Done:
+		return ended(s.end(ctx, decision, true))
+	}
+	return nil, nil // neither an end nor an error: look again
 }
 
 // goOn reports whether an error is worth another look now, and pauses before it.

@@ -14,7 +14,7 @@ import (
 )
 
 // version is stamped by the linker.
-var version = "dev" //nolint:gochecknoglobals // set with -ldflags -X
+var version = "dev"
 
 func main() {
 	stop := make(chan os.Signal, 2)

@@ -59,6 +59,7 @@ func run(ctx context.Context, args []string, std stream, signals <-chan os.Signa
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &exitError{code: exitUsage, err: fmt.Errorf("%w (see theseus %s --help)", err, c.Name())}
 	})
+	//nolint:contextcheck // commands take theirs from cobra, which ExecuteContext gives it
 	root.AddCommand(app.reconcileCommand(), app.planCommand(), app.statusCommand(), app.validateCommand(),
 		app.schemaCommand(), app.corednsCommand(), app.versionCommand())
 	return app.exitCode(root.ExecuteContext(ctx))

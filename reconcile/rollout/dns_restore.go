@@ -13,23 +13,19 @@ import (
 // before the new pods were verified, or went back to what ran before. The last is also the only way to a lower tag (from our own record, never
 // by migrating down).
 func (d *dns) restoring() bool {
-	if d.config.Run == nil || (d.deploy.Image != d.run.From && d.deploy.Image != d.run.To) {
+	if d.config.Run == nil || d.run.From == d.run.To || (d.deploy.Image != d.run.From && d.deploy.Image != d.run.To) {
 		return false
 	}
-	if d.run.Open() && d.run.To == d.target && d.failed() != nil {
-		return true
+	updated, back := d.deploy.Image == d.run.To, d.target == d.run.From
+	if !d.run.Open() {
+		_, recorded := d.recorded()
+		return back && updated && recorded
 	}
-	if d.run.Open() && d.deploy.Image == d.run.To && d.run.From != d.run.To && d.target != d.run.To {
-		return true // never verified, and no longer wanted: no base to go on from
+	if d.target == d.run.To {
+		return d.failed() != nil
 	}
-	if d.run.From == d.run.To || d.target != d.run.From {
-		return false
-	}
-	if d.run.Open() {
-		return true
-	}
-	_, recorded := d.recorded()
-	return d.deploy.Image == d.run.To && recorded
+	// Another target: what was never verified is no base to go on from.
+	return back || updated
 }
 
 // recorded is the Corefile as it was before the run, and whether it still exists in one of the keys.
@@ -66,14 +62,7 @@ func (d *dns) restore() Decision {
 // putBack is the way back, one write at a time: the old image (reading the backup while the Corefile differs),
 // the old Corefile, the old volume, the old dns section of kubeadm-config, and the end of the run.
 func (d *dns) putBack(original string) Decision {
-	failed := d.failed()
-	why := "the spec goes back to CoreDNS " + d.run.From
-	switch {
-	case failed != nil:
-		why = "CoreDNS " + d.to + " was given up: " + failed.Reason
-	case d.target != d.run.From:
-		why = "CoreDNS " + d.run.To + " was never verified, and is no longer wanted"
-	}
+	why := d.whyBack()
 	differs := d.config.Data[live.CorefileKey] != original && d.run.Candidate != d.run.Corefile
 	if d.deploy.Image != d.run.From {
 		act := PatchDNS{Image: d.run.From, ResourceVersion: d.deploy.ResourceVersion, Purpose: Restore}
@@ -101,7 +90,17 @@ func (d *dns) putBack(original string) Decision {
 	if decision := d.awaitRestored(); decision != nil {
 		return decision
 	}
-	return d.endRestore(why, failed == nil && d.target == d.run.From)
+	return d.endRestore(why, d.failed() == nil && d.target == d.run.From)
+}
+
+func (d *dns) whyBack() string {
+	switch f := d.failed(); {
+	case f != nil:
+		return "CoreDNS " + d.to + " was given up: " + f.Reason
+	case d.target != d.run.From:
+		return "CoreDNS " + d.run.To + " was never verified, and is no longer wanted"
+	}
+	return "the spec goes back to CoreDNS " + d.run.From
 }
 
 // endRestore puts kubeadm-config back and ends the run: with a verification when what runs now is what the spec

@@ -98,14 +98,14 @@ func TestRollStories(t *testing.T) {
 		wants []rollout.Want
 	}{
 		{"image-only", func() *rollouttest.World { return rollouttest.New(repo+"v1.14.2", rollouttest.DefaultCorefile) }, []rollout.Want{wantDNS("v1.14.6")}},
-		{"migrated", func() *rollouttest.World { return rollouttest.New(oldImage, rollouttest.OldCorefile) }, []rollout.Want{wantDNS("v1.14.6")}},
+		{"migrated", func() *rollouttest.World { return rollouttest.New(oldImage, rollouttest.OldCorefile()) }, []rollout.Want{wantDNS("v1.14.6")}},
 		{"role-and-kubeadm-config", func() *rollouttest.World {
 			w := rollouttest.New(repo+"v1.8.0", rollouttest.DefaultCorefile)
 			w.Role = nil
 			return w
 		}, []rollout.Want{wantDNS("v1.14.6")}},
 		{"volume-without-items", func() *rollouttest.World {
-			w := rollouttest.New(oldImage, rollouttest.OldCorefile)
+			w := rollouttest.New(oldImage, rollouttest.OldCorefile())
 			w.Items = nil
 			w.Data["zone.db"] = "zone"
 			return w
@@ -121,7 +121,7 @@ func TestRollStories(t *testing.T) {
 			return w
 		}, []rollout.Want{wantDNS("v1.14.6"), wantDNS("v1.14.6")}},
 		{"pods-never-ready-after-migration", func() *rollouttest.World {
-			w := rollouttest.New(oldImage, rollouttest.OldCorefile)
+			w := rollouttest.New(oldImage, rollouttest.OldCorefile())
 			w.Broken[repo+"v1.14.6"] = true
 			return w
 		}, []rollout.Want{wantDNS("v1.14.6"), wantDNS("v1.14.6")}},
@@ -130,7 +130,7 @@ func TestRollStories(t *testing.T) {
 			w.BadAnswer[repo+"v1.14.6"] = true
 			return w
 		}, []rollout.Want{wantDNS("v1.14.6")}},
-		{"there-and-back-again", func() *rollouttest.World { return rollouttest.New(oldImage, rollouttest.OldCorefile) }, []rollout.Want{wantDNS("v1.14.6"), wantDNS("1.6.7"), wantDNS("v1.14.6")}},
+		{"there-and-back-again", func() *rollouttest.World { return rollouttest.New(oldImage, rollouttest.OldCorefile()) }, []rollout.Want{wantDNS("v1.14.6"), wantDNS("1.6.7"), wantDNS("v1.14.6")}},
 		{"back-without-a-record", func() *rollouttest.World { return rollouttest.New(repo+"v1.14.6", rollouttest.DefaultCorefile) }, []rollout.Want{wantDNS("v1.14.2")}},
 	}
 	for _, c := range cases {
@@ -149,7 +149,7 @@ func TestRollStories(t *testing.T) {
 
 func textName(text string) string {
 	switch text {
-	case rollouttest.OldCorefile:
+	case rollouttest.OldCorefile():
 		return "old"
 	case rollouttest.DefaultCorefile:
 		return "default"
@@ -180,7 +180,7 @@ func golden(t *testing.T, path, got string) {
 // The plan is the decision function played forward; what a well-behaved world then does must be the plan.
 func TestPlanIsWhatHappens(t *testing.T) {
 	t.Parallel()
-	for name, w := range map[string]*rollouttest.World{"image-only": rollouttest.New(repo+"v1.14.2", rollouttest.DefaultCorefile), "migrated": rollouttest.New(oldImage, rollouttest.OldCorefile)} {
+	for name, w := range map[string]*rollouttest.World{"image-only": rollouttest.New(repo+"v1.14.2", rollouttest.DefaultCorefile), "migrated": rollouttest.New(oldImage, rollouttest.OldCorefile())} {
 		plan := rollout.Play(wantDNS("v1.14.6"), w.Observe(), w.Now)
 		var planned []string
 		for _, s := range plan.Steps {
@@ -201,9 +201,9 @@ func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	worlds := map[string]func() *rollouttest.World{
 		"image-only": func() *rollouttest.World { return rollouttest.New(repo+"v1.14.2", rollouttest.DefaultCorefile) },
-		"migrated":   func() *rollouttest.World { return rollouttest.New(oldImage, rollouttest.OldCorefile) },
+		"migrated":   func() *rollouttest.World { return rollouttest.New(oldImage, rollouttest.OldCorefile()) },
 		"restored": func() *rollouttest.World {
-			w := rollouttest.New(oldImage, rollouttest.OldCorefile)
+			w := rollouttest.New(oldImage, rollouttest.OldCorefile())
 			w.Broken[repo+"v1.14.6"] = true
 			return w
 		},

@@ -21,7 +21,7 @@ import (
 func TestAnyHistoryComesToRest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		w := rollouttest.New(oldImage, rollouttest.OldCorefile)
+		w := rollouttest.New(oldImage, rollouttest.OldCorefile())
 		if rapid.Bool().Draw(rt, "volume without items") {
 			w.Items = nil
 		}
@@ -86,7 +86,7 @@ func invariants(rt *rapid.T, w *rollouttest.World) {
 		rt.Fatalf("the pods would read no Corefile\n%s", strings.Join(w.Story, "\n"))
 	case old && strings.Contains(w.Mounted(), "max_concurrent"):
 		rt.Fatalf("pods of %s would read the migrated Corefile\n%s", w.Image, strings.Join(w.Story, "\n"))
-	case w.Data[live.CorefileKey] != rollouttest.OldCorefile && w.Data[live.CorefileBackupKey] != rollouttest.OldCorefile:
+	case w.Data[live.CorefileKey] != rollouttest.OldCorefile() && w.Data[live.CorefileBackupKey] != rollouttest.OldCorefile():
 		rt.Fatalf("the original Corefile is lost\n%s", strings.Join(w.Story, "\n"))
 	}
 }

@@ -90,7 +90,7 @@ func rows() map[string]row {
 		"ClusterRole not needed below 1.8.1": {image: "registry.k8s.io/coredns:1.6.7", tag: "1.7.0", change: noDNS(func(d *live.DNS) { d.Role = nil }),
 			image2: "registry.k8s.io/coredns:1.7.0"},
 		"annotation of a run unreadable": {change: noDNS(func(d *live.DNS) { d.Config.RunUnreadable = "unexpected end of JSON input" }), stalled: "DNSRunUnreadable"},
-		"migration without a mounted Corefile": {image: "registry.k8s.io/coredns:1.6.7", corefile: rollouttest.OldCorefile, change: noDNS(func(d *live.DNS) {
+		"migration without a mounted Corefile": {image: "registry.k8s.io/coredns:1.6.7", corefile: rollouttest.OldCorefile(), change: noDNS(func(d *live.DNS) {
 			d.Deployment.Volume.Items = []live.VolumeItem{{Key: "dns.conf", Path: "Corefile"}}
 		}), stalled: "CorefileVolumeUnknown"},
 		"no migration needed, whatever is mounted": {change: noDNS(func(d *live.DNS) {
@@ -167,8 +167,8 @@ func (r row) checkPlan(t *testing.T, first rollout.Do, plan rollout.Plan) {
 	switch {
 	case i < 0 && r.image2 != "" && r.image2 != r.image:
 		t.Errorf("the plan never sets the image; want %s", r.image2)
-	case i >= 0 && r.image2 != "" && plan.Steps[i].Act.(rollout.PatchDNS).Image != r.image2: //nolint:errcheck // checked above
-		t.Errorf("image %s, want %s", plan.Steps[i].Act.(rollout.PatchDNS).Image, r.image2) //nolint:errcheck // checked above
+	case i >= 0 && r.image2 != "" && plan.Steps[i].Act.(rollout.PatchDNS).Image != r.image2:
+		t.Errorf("image %s, want %s", plan.Steps[i].Act.(rollout.PatchDNS).Image, r.image2)
 	}
 }
 

@@ -68,7 +68,9 @@ const DefaultCorefile = `.:53 {
 `
 
 // OldCorefile lacks what 1.7.0 makes a new default, so that leaving 1.6.7 migrates it.
-var OldCorefile = strings.Replace(DefaultCorefile, "forward . /etc/resolv.conf {\n       max_concurrent 1000\n    }", "forward . /etc/resolv.conf", 1)
+func OldCorefile() string {
+	return strings.Replace(DefaultCorefile, "forward . /etc/resolv.conf {\n       max_concurrent 1000\n    }", "forward . /etc/resolv.conf", 1)
+}
 
 // New is a cluster whose CoreDNS runs an image with a Corefile, as kubeadm would have made it.
 func New(image, text string) *World {
@@ -133,59 +135,81 @@ func (w *World) Pass(d time.Duration) {
 
 // Do carries out one step as the API server would, preconditions included.
 func (w *World) Do(step rollout.Step) error {
-	stale := func(have, want string) bool { return want != have }
+	if failure := w.refuses(step); failure != nil {
+		return failure
+	}
+	have, want := w.precondition(step)
+	if want != have {
+		return rollout.ErrConflict
+	}
 	switch act := step.Act.(type) {
 	case rollout.EnsureDNSRole:
-		if stale(w.roleV, act.ResourceVersion) {
-			return rollout.ErrConflict
-		}
 		w.Role = append(w.Role, live.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list", "watch"}})
 		w.bump(&w.roleV)
 	case rollout.CanaryDNS:
-		if w.BadCanary[act.Image] {
-			return &rollout.Failure{Reason: "DNSCanaryFailed", Message: "the canary never became ready", Remedy: "look"}
-		}
-		if stale(w.configV, act.ResourceVersion) {
-			return rollout.ErrConflict
-		}
-		run := act.Run
-		w.Run = &run
-		w.bump(&w.configV)
+		w.record(act.Run)
 	case rollout.SyncDNSConfig:
-		if stale(w.kubeadmV, act.ResourceVersion) {
-			return rollout.ErrConflict
-		}
 		if act.Original != "" {
 			w.Book.Originals = &logbook.Originals{KubeadmConfig: act.Original}
 		}
 		w.KubeadmDNS = act.DNS
 		w.bump(&w.kubeadmV)
 	case rollout.WriteCorefile:
-		if stale(w.configV, act.ResourceVersion) {
-			return rollout.ErrConflict
-		}
 		w.Data[act.Key] = act.Text
 		w.bump(&w.configV)
 	case rollout.PatchDNS:
-		if stale(w.deployV, act.ResourceVersion) {
-			return rollout.ErrConflict
-		}
 		w.patch(act)
 	case rollout.RecordFailure:
 		w.Book.FailedTarget = &act.Failed
 	case rollout.VerifyDNS:
+		w.record(act.Run)
+	case rollout.RecordDNSRun:
+		w.record(act.Run)
+	}
+	return nil
+}
+
+// refuses is what goes wrong with a target, as an executor would find it out.
+func (w *World) refuses(step rollout.Step) error {
+	switch act := step.Act.(type) {
+	case rollout.CanaryDNS:
+		if w.BadCanary[act.Image] {
+			return &rollout.Failure{Reason: "DNSCanaryFailed", Message: "the canary never became ready", Remedy: "look"}
+		}
+	case rollout.VerifyDNS:
 		if w.BadAnswer[w.Image] {
 			return &rollout.Failure{Reason: "DNSVerifyFailed", Message: "SERVFAIL", Remedy: "look"}
 		}
-		run := act.Run
-		w.Run = &run
-		w.bump(&w.configV)
-	case rollout.RecordDNSRun:
-		run := act.Run
-		w.Run = &run
-		w.bump(&w.configV)
+	default:
 	}
 	return nil
+}
+
+// precondition is the version that an object has and the one that a step was decided on.
+func (w *World) precondition(step rollout.Step) (have, want string) {
+	switch act := step.Act.(type) {
+	case rollout.EnsureDNSRole:
+		return w.roleV, act.ResourceVersion
+	case rollout.CanaryDNS:
+		return w.configV, act.ResourceVersion
+	case rollout.SyncDNSConfig:
+		return w.kubeadmV, act.ResourceVersion
+	case rollout.WriteCorefile:
+		return w.configV, act.ResourceVersion
+	case rollout.PatchDNS:
+		return w.deployV, act.ResourceVersion
+	case rollout.VerifyDNS:
+		return w.configV, act.ResourceVersion
+	case rollout.RecordDNSRun:
+		return w.configV, act.ResourceVersion
+	case rollout.RecordFailure:
+	}
+	return "", ""
+}
+
+func (w *World) record(run live.DNSRun) {
+	w.Run = &run
+	w.bump(&w.configV)
 }
 
 func (w *World) patch(act rollout.PatchDNS) {

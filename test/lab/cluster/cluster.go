@@ -49,7 +49,6 @@ type Cluster struct {
 // machine is the first control-plane machine's name.
 func (c *Cluster) machine() string { return c.Name + "-cp-1" }
 
-//nolint:gochecknoglobals // read-only pattern
 var validLab = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
 
 func (o Options) withDefaults() (Options, error) {

@@ -51,8 +51,8 @@ func (c *Cluster) startEngine(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-ended:
-			return &finalError{fmt.Errorf("dockerd ended at its start: %s says why", file)}
+		case wait := <-ended:
+			return &finalError{errors.Join(fmt.Errorf("dockerd ended at its start: %s says why", file), wait)}
 		default:
 			return fmt.Errorf("dockerd does not answer yet (log: %s): %w", file, err)
 		}

@@ -107,7 +107,7 @@ type prober struct {
 // take one packet with it.
 func probe(t *testing.T) *prober {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // it outlives no test: stop ends it
+	ctx, cancel := context.WithCancel(context.Background())
 	p := &prober{cancel: cancel}
 	address := net.JoinHostPort(dnsAddress().String(), "53")
 	p.done.Go(func() {
@@ -123,7 +123,7 @@ func probe(t *testing.T) *prober {
 			if err != nil {
 				p.failed = append(p.failed, time.Now().Format("15:04:05.000 ")+err.Error())
 			}
-			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // the pace of the questions
+			time.Sleep(100 * time.Millisecond)
 		}
 	})
 	return p

@@ -75,13 +75,6 @@ func (p *proxy) after(n int, then func()) {
 	p.writes, p.at, p.then = nil, n, then
 }
 
-// count is how many writes there were since after was called.
-func (p *proxy) count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.writes)
-}
-
 // last names the newest write.
 func (p *proxy) last() string {
 	p.mu.Lock()

@@ -54,7 +54,6 @@ const (
 	labelRequest = "theseus.lab.request"
 )
 
-//nolint:gochecknoglobals // read-only pattern
 var validImage = regexp.MustCompile(`^[a-z0-9][a-zA-Z0-9./:@_-]{0,254}$`)
 
 func parseMachineRequest(body []byte) (MachineRequest, error) {

@@ -151,7 +151,6 @@ func problemf(status int, format string, args ...any) error {
 	return &problem{Status: status, Text: fmt.Sprintf(format, args...)}
 }
 
-//nolint:gochecknoglobals // read-only pattern
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // serve checks the name, runs the handler and writes its answer.

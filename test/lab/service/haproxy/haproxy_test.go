@@ -127,7 +127,9 @@ func TestMembersComeAndGo(t *testing.T) {
 	apply(nil)
 	await(t, endpoint, "error")
 	stop()
-	<-ended
+	if err := <-ended; err != nil {
+		t.Errorf("the balancer did not end well: %v", err)
+	}
 	if _, err := ask(t.Context(), endpoint); err == nil {
 		t.Error("the balancer still answers")
 	}
