@@ -199,20 +199,36 @@ func (w *world) kubelet(ctx context.Context, pod *corev1.Pod, states []func(*cor
 	pods := w.client.CoreV1().Pods(system)
 	if len(states) > 0 && states[0] != nil {
 		err := pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: canary}, Target: corev1.ObjectReference{Kind: "Node", Name: "node-7"}}, metav1.CreateOptions{})
-		if err != nil && ctx.Err() == nil {
+		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil { // it may have been removed meanwhile
 			w.t.Error("bind the canary:", err)
 		}
 	}
 	for _, state := range states {
-		now, err := pods.Get(ctx, canary, metav1.GetOptions{})
-		if err != nil || now.UID != pod.UID || state == nil {
+		if state == nil || !w.report(ctx, pod, state) {
 			return
 		}
-		state(now)
-		if _, err := pods.UpdateStatus(ctx, now, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-			w.t.Error("canary status:", err)
-		}
 		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// report writes one state of the pod, again when the pod changed meanwhile, as kubelets do; it is false once the pod is gone.
+func (w *world) report(ctx context.Context, pod *corev1.Pod, state func(*corev1.Pod)) bool {
+	pods := w.client.CoreV1().Pods(system)
+	for {
+		now, err := pods.Get(ctx, canary, metav1.GetOptions{})
+		if err != nil || now.UID != pod.UID {
+			return false
+		}
+		state(now)
+		_, err = pods.UpdateStatus(ctx, now, metav1.UpdateOptions{})
+		switch {
+		case apierrors.IsConflict(err):
+		case err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil:
+			w.t.Error("canary status:", err)
+			return false
+		default:
+			return err == nil
+		}
 	}
 }
 

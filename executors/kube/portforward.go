@@ -193,6 +193,24 @@ func (p *podConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// SetDeadline implements net.Conn.
+func (p *podConn) SetDeadline(t time.Time) error { return unlessOver(p.Conn.SetDeadline(t)) }
+
+// SetReadDeadline implements net.Conn.
+func (p *podConn) SetReadDeadline(t time.Time) error { return unlessOver(p.Conn.SetReadDeadline(t)) }
+
+// SetWriteDeadline implements net.Conn.
+func (p *podConn) SetWriteDeadline(t time.Time) error { return unlessOver(p.Conn.SetWriteDeadline(t)) }
+
+// unlessOver lets a deadline on a connection that the pod has ended already be no error: the next Read says why it
+// ended, which a failure here would hide.
+func unlessOver(err error) error {
+	if errors.Is(err, io.ErrClosedPipe) {
+		return nil
+	}
+	return err
+}
+
 // Close implements net.Conn.
 func (p *podConn) Close() error {
 	return errors.Join(p.Conn.Close(), p.stream.Close())
