@@ -21,6 +21,7 @@ func (s *roll) report(decision rollout.Decision) status.Report {
 		r.Outcome, r.Why = status.Changes, d.Step.Why
 		current := status.StepOf(d.Step)
 		r.Plan = s.progress(&current)
+		r.Notices = append(r.Notices, d.Notices...)
 	case rollout.Wait:
 		r.Outcome, r.Why, r.Until = status.Waiting, d.Why, d.Until
 		r.Plan = s.progress(nil)

@@ -13,7 +13,11 @@ import "time"
 type Decision interface{ decision() }
 
 // Do asks for one step.
-type Do struct{ Step Step }
+type Do struct {
+	Step Step
+	// Notices are worth a person's attention before the roll, or while it is under way.
+	Notices []string
+}
 
 // Wait asks to look again: nothing is to be done before something observed changes, or before Until.
 type Wait struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/image"
 	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
+	"github.com/theseus-gitops/theseus/reconcile/skew"
 )
 
 // Subjects of the CoreDNS steps.
@@ -159,13 +160,30 @@ func (d *dns) respectManager() Decision {
 // settled is the end: the image is the target's and no run is open.
 func (d *dns) settled() Decision {
 	if step := d.syncKubeadm(d.wantedKubeadmDNS(), "kubeadm-config is to name the CoreDNS that runs"); step != nil {
-		return Do{*step}
+		return Do{Step: *step}
 	}
 	done := Done{Why: "CoreDNS runs " + d.target}
 	if !d.deploy.Rollout.Complete() {
 		done.Notices = append(done.Notices, fmt.Sprintf("CoreDNS: %s", d.rolloutState()))
 	}
+	if notice := d.behind(); notice != "" {
+		done.Notices = append(done.Notices, notice)
+	}
 	return done
+}
+
+// behind is the hint that a pinned tag has fallen behind: nothing else would tell (kubernetes-sigs/cluster-api#6429).
+func (d *dns) behind() string {
+	kubernetes, err := skew.Parse(d.kube.ServerVersion)
+	if err != nil {
+		return ""
+	}
+	runs, err := skew.ParseTag(d.to)
+	shipped, known := skew.KubeadmCoreDNS(kubernetes)
+	if err != nil || !known || runs.Core().Compare(shipped) >= 0 {
+		return ""
+	}
+	return fmt.Sprintf("CoreDNS: %s is older than %s, which kubeadm of Kubernetes %d.%d deploys", d.to, shipped, kubernetes.Major, kubernetes.Minor)
 }
 
 // wantedKubeadmDNS is the dns section that agrees with the spec.

@@ -27,7 +27,7 @@ func (d *dns) await() Decision {
 	}
 	deadline := d.deadline()
 	if why := d.hopeless(deadline); why != "" {
-		return Do{d.giveUp(Failure{
+		return Do{Step: d.giveUp(Failure{
 			Reason:  "DNSRolloutFailed",
 			Message: fmt.Sprintf("CoreDNS %s → %s: %s; %s", d.fromTag(), d.to, why, d.rolloutState()),
 			Remedy:  "see why the new pods fail (kubectl -n kube-system describe pods -l k8s-app=kube-dns), correct the tag or the Corefile, or set spec.retry to try again",

@@ -27,13 +27,27 @@ func (d *dns) forward() Decision {
 			Remedy: "correct the Corefile or the tag; `theseus coredns preview` shows the outcome offline; coreDNS.skipCorefileMigration: true keeps the Corefile as it is",
 		}}
 	}
-	if decision := d.prepare(original, plan); decision != nil {
-		return decision
+	decision := d.prepare(original, plan)
+	if decision == nil && d.config.Data[live.CorefileKey] != plan.Corefile {
+		decision = d.migrate(original, plan)
 	}
-	if d.config.Data[live.CorefileKey] != plan.Corefile {
-		return d.migrate(original, plan)
+	if decision == nil {
+		decision = d.updateImage(plan)
 	}
-	return d.updateImage(plan)
+	if do, ok := decision.(Do); ok {
+		do.Notices = texts(plan.Notices)
+		return do
+	}
+	return decision
+}
+
+// texts are the notices of the judgement as people read them.
+func texts(notices []corefile.Notice) []string {
+	var out []string
+	for _, n := range notices {
+		out = append(out, fmt.Sprintf("CoreDNS: %s: %s", n.Severity, n.Message))
+	}
+	return out
 }
 
 // original is the Corefile as it was before this run: the backup once the run has made one, so that a
@@ -90,14 +104,14 @@ func (d *dns) prepare(original string, plan corefile.Assessment) Decision {
 		Items: d.plainItems(), KubeadmDNS: d.kube.KubeadmConfig.DNS, Opened: d.now,
 	}
 	if !d.runs(run) {
-		return Do{Step{
+		return Do{Step: Step{
 			Subject: "pod/theseus-coredns-canary",
 			Why:     fmt.Sprintf("CoreDNS %s must answer with this Corefile before the Deployment is touched", d.to),
 			Act:     CanaryDNS{Image: d.target, Corefile: plan.Corefile, Questions: d.questions(plan.Corefile), Run: d.keepOriginals(run), ResourceVersion: d.config.ResourceVersion},
 		}}
 	}
 	if step := d.syncKubeadm(d.wantedKubeadmDNS(), "later joins and upgrades are to agree with CoreDNS "+d.to); step != nil {
-		return Do{*step}
+		return Do{Step: *step}
 	}
 	return nil
 }
@@ -119,7 +133,7 @@ func (d *dns) prepareRole() Decision {
 	if role.ReadsEndpointSlices() {
 		return nil
 	}
-	return Do{Step{
+	return Do{Step: Step{
 		Subject: subjectRole, Why: "CoreDNS reads EndpointSlices from 1.8.1 on, and its role does not allow it yet",
 		Act: EnsureDNSRole{ResourceVersion: role.ResourceVersion},
 	}}
@@ -144,13 +158,13 @@ func (d *dns) keepOriginals(run live.DNSRun) live.DNSRun {
 // (kubernetes/kubernetes#88811).
 func (d *dns) migrate(original string, plan corefile.Assessment) Decision {
 	if d.config.Data[live.CorefileBackupKey] != original {
-		return Do{Step{
+		return Do{Step: Step{
 			Subject: subjectConfig, Why: "the Corefile is kept before it is migrated",
 			Act: WriteCorefile{Key: live.CorefileBackupKey, Text: original, ResourceVersion: d.config.ResourceVersion},
 		}}
 	}
 	if d.mountedKey() != live.CorefileBackupKey {
-		return Do{Step{
+		return Do{Step: Step{
 			Subject: subjectDeployment, Why: fmt.Sprintf("pods of CoreDNS %s keep the Corefile they know while it is migrated", d.from),
 			Act: PatchDNS{Volume: d.deploy.Volume.Name, Items: d.backupItems(), ResourceVersion: d.deploy.ResourceVersion, Purpose: MountBackup},
 		}}
@@ -158,7 +172,7 @@ func (d *dns) migrate(original string, plan corefile.Assessment) Decision {
 	if decision := d.await(); decision != nil {
 		return decision
 	}
-	return Do{Step{
+	return Do{Step: Step{
 		Subject: subjectConfig, Why: fmt.Sprintf("CoreDNS %s needs it: %s", d.to, changes(plan.Notices)),
 		Act: WriteCorefile{Key: live.CorefileKey, Text: plan.Corefile, ResourceVersion: d.config.ResourceVersion},
 	}}
@@ -188,7 +202,7 @@ func (d *dns) updateImage(plan corefile.Assessment) Decision {
 	if plan.Outcome == corefile.Migrated {
 		why = fmt.Sprintf("CoreDNS %s → %s, with the migrated Corefile", d.from, d.to)
 	}
-	return Do{Step{Subject: subjectDeployment, Why: why, Act: act}}
+	return Do{Step: Step{Subject: subjectDeployment, Why: why, Act: act}}
 }
 
 // finish waits for the pods of the target, has them verified and closes the run.
@@ -196,7 +210,7 @@ func (d *dns) finish() Decision {
 	if decision := d.await(); decision != nil {
 		return decision
 	}
-	return Do{d.verifyStep("every pod of CoreDNS " + d.to + " must answer as the canary did")}
+	return Do{Step: d.verifyStep("every pod of CoreDNS " + d.to + " must answer as the canary did")}
 }
 
 func (d *dns) verifyStep(why string) Step {

@@ -51,7 +51,7 @@ func (d *dns) restore() Decision {
 	if !d.run.Open() {
 		again := d.run
 		again.Opened, again.Closed = d.now, time.Time{}
-		return Do{Step{
+		return Do{Step: Step{
 			Subject: subjectConfig, Why: "the spec goes back to CoreDNS " + d.to + ", which this cluster ran before",
 			Act: RecordDNSRun{ResourceVersion: d.config.ResourceVersion, Run: again},
 		}}
@@ -69,20 +69,20 @@ func (d *dns) putBack(original string) Decision {
 		if differs && d.deploy.Volume != nil {
 			act.Volume, act.Items = d.deploy.Volume.Name, d.backupItems()
 		}
-		return Do{Step{Subject: subjectDeployment, Why: why, Act: act}}
+		return Do{Step: Step{Subject: subjectDeployment, Why: why, Act: act}}
 	}
 	onBackup := d.mountedKey() == live.CorefileBackupKey
 	if differs && onBackup {
 		if decision := d.awaitRestored(); decision != nil {
 			return decision
 		}
-		return Do{Step{
+		return Do{Step: Step{
 			Subject: subjectConfig, Why: why,
 			Act: WriteCorefile{Key: live.CorefileKey, Text: original, ResourceVersion: d.config.ResourceVersion},
 		}}
 	}
 	if onBackup {
-		return Do{Step{
+		return Do{Step: Step{
 			Subject: subjectDeployment, Why: why,
 			Act: PatchDNS{Volume: d.deploy.Volume.Name, Items: d.run.Items, ResourceVersion: d.deploy.ResourceVersion, Purpose: Restore},
 		}}
@@ -111,12 +111,12 @@ func (d *dns) endRestore(why string, wanted bool) Decision {
 		section = d.wantedKubeadmDNS()
 	}
 	if step := d.syncKubeadm(section, why); step != nil {
-		return Do{*step}
+		return Do{Step: *step}
 	}
 	if wanted {
-		return Do{d.verifyStep("every pod of CoreDNS " + d.to + " must answer as before")}
+		return Do{Step: d.verifyStep("every pod of CoreDNS " + d.to + " must answer as before")}
 	}
 	closed := d.run
 	closed.Closed = d.now
-	return Do{Step{Subject: subjectConfig, Why: why + "; everything is as before", Act: RecordDNSRun{ResourceVersion: d.config.ResourceVersion, Run: closed}}}
+	return Do{Step: Step{Subject: subjectConfig, Why: why + "; everything is as before", Act: RecordDNSRun{ResourceVersion: d.config.ResourceVersion, Run: closed}}}
 }

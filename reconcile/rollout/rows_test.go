@@ -27,7 +27,7 @@ type row struct {
 	stalled string
 	says    string
 	done    bool
-	notice  string
+	notice  string // of a Done, or of the first step
 	image2  string
 	first   string
 }
@@ -96,9 +96,12 @@ func rows() map[string]row {
 		"no migration needed, whatever is mounted": {change: noDNS(func(d *live.DNS) {
 			d.Deployment.Volume.Items = []live.VolumeItem{{Key: "dns.conf", Path: "Corefile"}}
 		}), first: "canary-coredns"},
-		"grpc is kept, and only warned about (kubeadm#2830)": {corefile: ".:53 {\n  errors\n  kubernetes cluster.local\n  grpc . 127.0.0.1:5553\n}\n", image2: old + "v1.14.6"},
-		"a Corefile that the library panics on":              {corefile: "{\n errors\n}\n", image: "registry.k8s.io/coredns:1.6.7", stalled: "CorefileRefused"},
-		"a Corefile that is none":                            {corefile: ".:53 {\n  errors\n", stalled: "CorefileRefused"},
+		"grpc is kept, and only warned about (kubeadm#2830)": {corefile: ".:53 {\n  errors\n  kubernetes cluster.local\n  grpc . 127.0.0.1:5553\n}\n", image2: old + "v1.14.6", notice: "grpc"},
+		"a tag older than what kubeadm ships (cluster-api#6429)": {image: old + "v1.13.1", tag: "v1.13.1", done: true, notice: "older than v1.14.2", change: func(k *live.Kube) {
+			k.KubeadmConfig.DNS.ImageTag = "v1.13.1"
+		}},
+		"a Corefile that the library panics on": {corefile: "{\n errors\n}\n", image: "registry.k8s.io/coredns:1.6.7", stalled: "CorefileRefused"},
+		"a Corefile that is none":               {corefile: ".:53 {\n  errors\n", stalled: "CorefileRefused"},
 	}
 }
 
@@ -156,6 +159,9 @@ func (r row) checkPlan(t *testing.T, first rollout.Do, plan rollout.Plan) {
 	}
 	if _, done := plan.End.(rollout.Done); !done {
 		t.Fatalf("the plan ends with %+v", plan.End)
+	}
+	if !strings.Contains(strings.Join(first.Notices, "\n"), r.notice) {
+		t.Errorf("notices %q, want one with %q", first.Notices, r.notice)
 	}
 	if r.first != "" && first.Step.Name() != r.first {
 		t.Errorf("begins with %s, want %s", first.Step.Name(), r.first)
