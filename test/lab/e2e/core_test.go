@@ -27,7 +27,7 @@ const commented = `# cluster DNS, owned by the platform team
 .:53 {
 	errors
 	health {
-		lameduck 1s   # the lab is in a hurry
+		lameduck 5s   # as kubeadm has it
 	}
 	ready
 	kubernetes cluster.local in-addr.arpa ip6.arpa {
@@ -54,7 +54,7 @@ corp.example:53 {
 const ancient = `.:53 {
     errors
     health {
-        lameduck 1s
+        lameduck 5s
     }
     ready
     kubernetes cluster.local in-addr.arpa ip6.arpa {
