@@ -69,6 +69,8 @@ func Connect(a Access) (*Client, error) {
 	if c.clock == nil {
 		c.clock = time.Now
 	}
+	// Each call has its own deadline, whose error says which call it was; this one is behind it, for what has none.
+	config.Timeout += defaultTimeout
 	server, err := serverURL(config.Host)
 	if err != nil {
 		return nil, err
