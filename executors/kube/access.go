@@ -69,8 +69,6 @@ func Connect(a Access) (*Client, error) {
 	if c.clock == nil {
 		c.clock = time.Now
 	}
-	// Each call has its own deadline, whose error says which call it was; this one is behind it, for what has none.
-	config.Timeout += defaultTimeout
 	server, err := serverURL(config.Host)
 	if err != nil {
 		return nil, err
@@ -80,6 +78,8 @@ func Connect(a Access) (*Client, error) {
 	}
 	c.host = server.Host
 	ours := rest.CopyConfig(config)
+	// Each call has a deadline of its own, whose error says which call it was; this one is behind it.
+	ours.Timeout += defaultTimeout
 	ours.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	ours.ContentType = "application/vnd.kubernetes.protobuf"
 	if c.kube, err = kubernetes.NewForConfig(ours); err != nil {
