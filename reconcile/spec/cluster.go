@@ -35,7 +35,8 @@ type ClusterSpec struct {
 	Suspend           string        `json:"suspend,omitzero" acts:"stages" desc:"A reason; while it is there, nothing starts."`
 	Override          *Override     `json:"override,omitzero" acts:"stages" desc:"Gates that are passed over for this cluster; recorded in its history."`
 	Optional          bool          `json:"optional" default:"false" acts:"stages" desc:"A suspended or failed cluster does not hold the next stage back."`
-	Retry             string        `json:"retry,omitzero" acts:"control plane" desc:"Any text; a new value clears stalls that come from memory."`
+	// Retry acts from the first capability on: the revision holds it, and a failed CoreDNS target is remembered per revision.
+	Retry string `json:"retry,omitzero" acts:"main job" desc:"Any text; a new value clears stalls that come from memory."`
 }
 
 // CoreDNS is what is wanted of the cluster's CoreDNS.
