@@ -20,7 +20,12 @@ import (
 // logFlags are Flux's own, so that log pipelines made for Flux read ours.
 type logFlags struct{ logger.Options }
 
-func (l *logFlags) bind(c *cobra.Command) { l.BindFlags(c.Flags()) }
+func (l *logFlags) bind(c *cobra.Command) {
+	l.BindFlags(c.Flags())
+	// Lines for people unless asked otherwise: json is for the job in a cluster.
+	encoding := c.Flags().Lookup("log-encoding")
+	encoding.DefValue, l.LogEncoding = "console", "console"
+}
 
 // progress tells what happens while it happens: live in a terminal, as structured log lines everywhere else.
 type progress struct {

@@ -100,7 +100,7 @@ func (d *dns) whyBack() string {
 	case d.target != d.run.From:
 		return "CoreDNS " + d.run.To + " was never verified, and is no longer wanted"
 	}
-	return "the spec goes back to CoreDNS " + d.run.From
+	return "the spec goes back to CoreDNS " + d.to
 }
 
 // endRestore puts kubeadm-config back and ends the run: with a verification when what runs now is what the spec

@@ -9,8 +9,10 @@ cd "$(dirname "$0")/../.."
 cache=${THESEUS_LAB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/theseus-lab}
 demo=$cache/demo
 lab() { go run -C test/lab ./cmd/lab "$@"; }
-say() { printf '\n\033[1m── %s\033[0m\n' "$*"; }
-show() { printf '\033[2m$ %s\033[0m\n' "$*"; "$@"; }
+bold='' dim='' plain=''
+if [[ -t 1 ]]; then bold=$'\033[1m' dim=$'\033[2m' plain=$'\033[0m'; fi
+say() { printf '\n%s── %s%s\n' "$bold" "$*" "$plain"; }
+show() { printf '%s$ %s%s\n' "$dim" "$*" "$plain"; "$@"; }
 
 if [[ ${1:-} == down ]]; then
   lab down --name demo
