@@ -92,7 +92,13 @@ func (r repository) Commit(ctx context.Context, c reconcile.Commit) error {
 	})
 	var refused *gitsource.PushRefusedError
 	if errors.As(err, &refused) {
-		return fmt.Errorf("%w: %w", reconcile.ErrPushRefused, err)
+		return refusedPush{err}
 	}
 	return err
 }
+
+// refusedPush is reconcile.ErrPushRefused in the repository's own words.
+type refusedPush struct{ error }
+
+// Unwrap gives both.
+func (e refusedPush) Unwrap() []error { return []error{reconcile.ErrPushRefused, e.error} }

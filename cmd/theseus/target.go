@@ -147,7 +147,9 @@ func (t target) translate(err error) error {
 	case errors.As(err, &unreachable):
 		return &reconcile.UnreachableError{Err: err}
 	case errors.As(err, &damaged):
-		return fmt.Errorf("%w: %w", err, &rollout.Failure{Reason: "ObjectDamaged", Message: damaged.Error(), Remedy: damaged.Remedy})
+		return fmt.Errorf("%w: %w", err, &rollout.Failure{
+			Reason: "ObjectDamaged", Message: fmt.Sprintf("%s: %v", damaged.Object, damaged.Unwrap()), Remedy: damaged.Remedy,
+		})
 	}
 	return err
 }
