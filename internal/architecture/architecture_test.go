@@ -5,6 +5,7 @@ package architecture_test
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -170,6 +171,27 @@ func TestRulesNameWhatExists(t *testing.T) {
 	for m := range allowed() {
 		if !used[m] {
 			t.Errorf("%s is on the list of allowed modules, but nothing imports it: remove it", m)
+		}
+	}
+}
+
+// pins are versions that a routine update must not move, each with its reason.
+func pins() map[string]string {
+	return map[string]string{
+		"github.com/fluxcd/pkg/runtime v0.117.0": "the newest that builds with Go 1.26; the next one asks for 1.27",
+		"github.com/go-git/go-git/v5 v5.19.3":    "the first without the push regression of 5.19.1 (go-git#2251) and with its fixes; v6 is not released",
+	}
+}
+
+func TestPinnedModules(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pin, why := range pins() {
+		if !strings.Contains(string(data), "\t"+pin+"\n") {
+			t.Errorf("go.mod lacks %q: %s; move the pin here together with go.mod, knowingly", pin, why)
 		}
 	}
 }
