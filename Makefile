@@ -52,8 +52,12 @@ e2e-full: build parts ## The core scenarios and the longer matrices
 envtest: ## Build the API server that integration tests use
 	go run -C test/lab ./cmd/parts envtest >/dev/null
 
+.PHONY: engine
+engine: ## Start Docker Engine when none answers
+	go run -C test/lab ./cmd/lab engine
+
 .PHONY: parts
-parts: ## Build all that the lab needs, once
+parts: engine ## Build all that the lab needs, once
 	go run -C test/lab ./cmd/parts all
 
 .PHONY: lab-down

@@ -32,10 +32,16 @@ func (c *Cluster) ensureEngine(ctx context.Context) error {
 	return c.startEngine(ctx)
 }
 
+// EnsureEngine starts Docker Engine when none answers. Parts that Docker builds need it before any lab is up.
+func (c *Cluster) EnsureEngine(ctx context.Context) error { return c.ensureEngine(ctx) }
+
 // startEngine starts dockerd, which stays when the lab goes: other labs may use it.
 func (c *Cluster) startEngine(ctx context.Context) error {
 	if _, err := exec.LookPath("dockerd"); err != nil {
 		return fmt.Errorf("no container engine answers and there is no dockerd to start: apt-get install docker.io: %w", err)
+	}
+	if err := os.MkdirAll(c.options.Root, 0o755); err != nil {
+		return fmt.Errorf("the cache folder: %w", err)
 	}
 	file := filepath.Join(c.options.Root, "dockerd.log")
 	c.say("no container engine answers: starting dockerd, which logs to %s", file)

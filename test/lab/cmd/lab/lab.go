@@ -112,6 +112,18 @@ func resetCoreDNS(ctx context.Context, c *command) error {
 	return lab.ResetCoreDNS(ctx, *tag, string(corefile))
 }
 
+func engine(ctx context.Context, c *command) error {
+	if err := c.parse(0); err != nil {
+		return err
+	}
+	c.options.Out = c.out
+	lab, err := cluster.New(c.options)
+	if err != nil {
+		return err
+	}
+	return lab.EnsureEngine(ctx)
+}
+
 func corefile(ctx context.Context, c *command) error {
 	if err := c.parse(0); err != nil {
 		return err

@@ -27,6 +27,7 @@ const usage = `Usage: lab COMMAND [flags]
   machine-exec  MACHINE -- COMMAND ...: run a command in a machine
   reset-coredns put CoreDNS back: --tag TAG, --corefile FILE (default: kubeadm's own)
   corefile      print the Corefile that is in the cluster
+  engine        start Docker Engine when none answers (up does it too)
   service       serve machines, faults, endpoint and Terraform states (up starts it)
 
 Every command but service takes --name (default "lab"): labs of different names live side by side.
@@ -51,7 +52,7 @@ func main() {
 func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	commands := map[string]func(context.Context, *command) error{
 		"up": up, "down": down, "status": status, "kubeconfig": kubeconfig,
-		"machine-exec": machineExec, "reset-coredns": resetCoreDNS, "corefile": corefile, "service": serve,
+		"machine-exec": machineExec, "reset-coredns": resetCoreDNS, "corefile": corefile, "engine": engine, "service": serve,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		_, _ = io.WriteString(errOut, usage)
