@@ -33,9 +33,13 @@ type location struct {
 func (l location) hostPort() string {
 	port := l.port
 	if port == "" {
-		port = map[scheme]string{schemeHTTP: "80", schemeHTTPS: "443", schemeSSH: "22"}[l.scheme]
+		port = defaultPort(l.scheme)
 	}
 	return net.JoinHostPort(l.host, port)
+}
+
+func defaultPort(s scheme) string {
+	return map[scheme]string{schemeHTTP: "80", schemeHTTPS: "443", schemeSSH: "22"}[s]
 }
 
 // parseLocation never repeats its input in an error: it may hold a password.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/theseus-gitops/theseus/reconcile/live"
+	"github.com/theseus-gitops/theseus/reconcile/logbook"
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
 	"github.com/theseus-gitops/theseus/reconcile/spec"
 	"github.com/theseus-gitops/theseus/reconcile/status"
@@ -20,6 +21,8 @@ type Pass struct {
 	Status    StatusBranch
 	Connector Connector
 	Progress  Progress
+	// Repository is the fleet repository's name in logbooks, the same however its URL is spelled.
+	Repository string
 	Now       func() time.Time
 	Sleep     func(ctx context.Context, d time.Duration) error
 	// PollEvery is the pause between two looks while something is awaited.
@@ -91,7 +94,7 @@ func (p *Pass) Plan(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	result := Result{Head: f.head, Problems: f.problems, Clusters: make([]ClusterResult, len(f.clusters))}
-	p.each(f, func(i int, m member) { result.Clusters[i] = p.plan(ctx, m) })
+	p.each(f, func(i int, m member) { result.Clusters[i] = p.plan(ctx, f, m) })
 	return result, nil
 }
 
@@ -149,7 +152,7 @@ func (p *Pass) roll(ctx context.Context, f fleet, m member) (report status.Repor
 		return *failed
 	}
 	roller := &Roller{
-		Want: wantOf(m.spec), Target: target, Report: m.report, Progress: p.Progress, Now: p.Now, Sleep: p.Sleep,
+		Want: p.want(f, m.spec), Target: target, Report: m.report, Progress: p.Progress, Now: p.Now, Sleep: p.Sleep,
 		PollEvery: p.PollEvery, Stop: p.Stop, Until: p.Until,
 		Announce: func(ctx context.Context, r status.Report) error { return p.publish(ctx, f, []status.Report{r}) },
 	}
@@ -157,7 +160,7 @@ func (p *Pass) roll(ctx context.Context, f fleet, m member) (report status.Repor
 }
 
 // plan is the part of one cluster in Plan.
-func (p *Pass) plan(ctx context.Context, m member) ClusterResult {
+func (p *Pass) plan(ctx context.Context, f fleet, m member) ClusterResult {
 	if m.broken {
 		return ClusterResult{Report: m.report}
 	}
@@ -165,7 +168,7 @@ func (p *Pass) plan(ctx context.Context, m member) ClusterResult {
 	if failed != nil {
 		return ClusterResult{Report: *failed}
 	}
-	want := wantOf(m.spec)
+	want := p.want(f, m.spec)
 	s := &roll{Roller: &Roller{Want: want, Target: target, Report: m.report, Now: p.Now}}
 	decision, err := s.look(ctx)
 	if err != nil {
@@ -209,9 +212,9 @@ func (p *Pass) publish(ctx context.Context, f fleet, reports []status.Report) er
 	return nil
 }
 
-// wantOf is what this version acts on, of what the spec wants.
-func wantOf(c spec.EffectiveCluster) rollout.Want {
-	want := rollout.Want{Revision: c.Revision}
+// want is what this version acts on, of what the spec wants.
+func (p *Pass) want(f fleet, c spec.EffectiveCluster) rollout.Want {
+	want := rollout.Want{Revision: c.Revision, Owner: logbook.Owner{Repository: p.Repository, Cluster: c.Name}, Siblings: f.known}
 	if dns := c.Spec.CoreDNS; dns.ImageTag != "" {
 		want.DNS = &rollout.WantDNS{Tag: dns.ImageTag, Repository: dns.ImageRepository, SkipMigration: dns.SkipCorefileMigration, TakeOver: dns.TakeOver}
 	}

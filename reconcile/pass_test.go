@@ -206,3 +206,20 @@ func TestNewerFenceStopsASleeper(t *testing.T) {
 		t.Errorf("the sleeper went on and wrote tag %s to kubeadm-config", got)
 	}
 }
+
+// Two specs with one cluster's kubeconfig: the first roll makes the cluster its own, the other spec changes nothing.
+func TestTwoSpecsForOneCluster(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a", "b")
+	f.specs["b.yaml"] = clusterDoc("b", "v1.14.7")
+	f.clusters["b"] = f.clusters["a"]
+	for range 3 {
+		wantOutcomes(t, run(t, f), map[string]string{"a": "converged", "b": "stalled"})
+	}
+	if got := f.clusters["a"].world.Image; got != repo+"v1.14.6" {
+		t.Errorf("image %s: the second spec's tag was taken", got)
+	}
+	if doc := string(f.branch["status/clusters/b.yaml"]); !strings.Contains(doc, "ClusterOwnedElsewhere") {
+		t.Errorf("status of the second spec:\n%s", doc)
+	}
+}

@@ -210,7 +210,7 @@ func (s *roll) end(ctx context.Context, decision rollout.Decision, over bool) st
 
 // writeBook writes the logbook under the version that was observed.
 func (s *roll) writeBook(ctx context.Context, book logbook.Book) error {
-	book.Fence = s.lock.Fence()
+	book.Fence, book.Owner = s.lock.Fence(), s.Want.Owner
 	version, err := s.Target.Books.WriteBook(ctx, s.kube.BookVersion, book)
 	if err != nil {
 		return err

@@ -76,7 +76,7 @@ func (s *roll) execute(ctx context.Context, step rollout.Step) error {
 				return err
 			}
 		}
-	case rollout.EnsureDNSRole, rollout.CanaryDNS, rollout.WriteCorefile, rollout.PatchDNS, rollout.VerifyDNS, rollout.RecordDNSRun:
+	case rollout.EnsureDNSRole, rollout.CanaryDNS, rollout.RemoveCanary, rollout.WriteCorefile, rollout.PatchDNS, rollout.VerifyDNS, rollout.RecordDNSRun:
 	}
 	return s.Target.Executor.Execute(ctx, step)
 }

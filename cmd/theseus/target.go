@@ -97,6 +97,8 @@ func (t target) execute(ctx context.Context, step rollout.Step) error {
 		return t.coredns.EnsureRole(ctx, act)
 	case rollout.CanaryDNS:
 		return t.coredns.Canary(ctx, act)
+	case rollout.RemoveCanary:
+		return t.coredns.RemoveCanary(ctx)
 	case rollout.SyncDNSConfig:
 		return kubeadm.SyncDNS(ctx, t.client.Interface(), act)
 	case rollout.WriteCorefile:

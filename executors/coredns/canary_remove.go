@@ -10,6 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// RemoveCanary deletes what a killed run left of its canary.
+func (e *Executor) RemoveCanary(ctx context.Context) error { return e.removeCanary(ctx) }
+
 // removeCanary deletes what is left of a canary, this run's or that of one that was killed, and refuses to touch
 // anybody else's object of its name. Nothing is left when it returns nil.
 func (e *Executor) removeCanary(ctx context.Context) error {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/theseus-gitops/theseus/reconcile/live"
 )
 
 // Names of what this package reads and writes.
@@ -20,7 +22,7 @@ const (
 	containerName  = "coredns"
 	roleName       = "system:coredns"
 	fieldManager   = "theseus"
-	canaryName     = "theseus-coredns-canary"
+	canaryName     = live.DNSCanaryName
 	labelName      = "app.kubernetes.io/name"
 	labelManagedBy = "app.kubernetes.io/managed-by"
 )

@@ -65,7 +65,7 @@ func (e *Executor) examineAll(ctx context.Context, pods []corev1.Pod, act rollou
 		return fmt.Errorf("CoreDNS can't be verified: no connection to any pod (may pods in %s be port-forwarded to?): %s", namespace, several(poor))
 	}
 	return &rollout.Failure{
-		Reason: "DNSVerifyFailed", Message: fmt.Sprintf("CoreDNS of %s answers worse than its canary did: %s", act.Run.To, several(poor)),
+		Reason: "DNSVerifyFailed", Message: fmt.Sprintf("CoreDNS of %s answers worse than it should: %s", act.Image, several(poor)),
 		Remedy: "look at the logs of these pods and at their nodes; then change the spec, spec.retry if nothing else",
 	}
 }
@@ -82,7 +82,7 @@ type finding struct {
 func (e *Executor) examine(ctx context.Context, pod *corev1.Pod, act rollout.VerifyDNS) (finding, error) {
 	out := finding{reached: len(act.Questions) == 0}
 	for _, q := range act.Questions {
-		owes := owed(act.Run.Answers, q)
+		owes := owed(act.Answers, q)
 		got, err := e.ask(ctx, pod.Name, q, owes, e.AskTries)
 		if err != nil {
 			return out, err
@@ -94,7 +94,7 @@ func (e *Executor) examine(ctx context.Context, pod *corev1.Pod, act rollout.Ver
 		if out.left, err = e.left(ctx, pod); err != nil || out.left {
 			return out, err
 		}
-		canary := act.Run.Answers[q.String()]
+		canary := act.Answers[q.String()]
 		if canary == "" {
 			canary = "nothing, it was not asked"
 		}

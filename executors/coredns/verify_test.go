@@ -20,10 +20,8 @@ func (w *world) verifyAct() rollout.VerifyDNS {
 	w.t.Helper()
 	return rollout.VerifyDNS{
 		Questions: []rollout.Question{kubeName, stubZone}, ResourceVersion: w.config().ResourceVersion,
-		Run: live.DNSRun{
-			From: present, To: target, Closed: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-			Answers: map[string]string{kubeName.String(): "NOERROR", stubZone.String(): "SERVFAIL"},
-		},
+		Image: target, Answers: map[string]string{kubeName.String(): "NOERROR", stubZone.String(): "SERVFAIL"},
+		Run: live.DNSRun{From: present, To: target, Closed: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 	}
 }
 
@@ -74,13 +72,13 @@ func TestVerifyOnePodIsWorse(t *testing.T) {
 func TestVerifyAQuestionThatTheCanaryWasNotAsked(t *testing.T) {
 	w := newWorld(t)
 	act := w.verifyAct()
-	act.Run.Answers = nil
+	act.Answers = nil
 	w.dns.serve("coredns-b", withCode(dnsmessage.RCodeServerFailure))
 	if err := w.exec.Verify(t.Context(), act); err != nil {
 		t.Error("a reply of any kind is enough:", err)
 	}
 	act = w.verifyAct()
-	act.Run.Answers = nil
+	act.Answers = nil
 	w.dns.serve("coredns-b", silent)
 	wantFailure(t, w.exec.Verify(t.Context(), act), "DNSVerifyFailed", "coredns-b says nothing")
 }

@@ -36,12 +36,13 @@ type objects struct {
 	dnsDeployment   *appsv1.Deployment
 	dnsRole         *rbacv1.ClusterRole
 	dnsPods         []corev1.Pod
+	dnsCanary       *corev1.ConfigMap
 	kubeProxy       *appsv1.DaemonSet
 	kubeProxyConfig *corev1.ConfigMap
 	book            *corev1.ConfigMap
 }
 
-// Observe reads all that a pass needs to know of the cluster, in 11 calls. An object that does not exist is
+// Observe reads all that a pass needs to know of the cluster, in 12 calls. An object that does not exist is
 // nil in the result; whatever else goes wrong is an error, because half a view must not be taken for a whole one.
 // Errors: *UnreachableError, *ForbiddenError (all that lack, joined), *DamagedError, or one that wraps ErrUnauthenticated.
 func (c *Client) Observe(ctx context.Context) (live.Kube, error) {
@@ -91,6 +92,7 @@ func (c *Client) questions(got *objects) []question {
 		configMap("kubeadm-config", &got.kubeadmConfig),
 		configMap("kubelet-config", &got.kubeletConfig),
 		configMap(coreDNSName, &got.dnsConfig),
+		configMap(live.DNSCanaryName, &got.dnsCanary),
 		configMap(kubeProxy, &got.kubeProxyConfig),
 		configMap(logbook.Name, &got.book),
 		named(c, operation{"get", "apps", "deployments", logbook.Namespace, coreDNSName}, &got.dnsDeployment, apps.Deployments(logbook.Namespace).Get),

@@ -37,6 +37,7 @@ func (o objects) view() (live.Kube, error) {
 			Deployment: dnsDeploymentOf(o.dnsDeployment),
 			Role:       dnsRoleOf(o.dnsRole),
 			Pods:       dnsPodsOf(o.dnsPods),
+			Canary:     dnsCanaryOf(o.dnsCanary),
 		},
 		Book:        book,
 		BookVersion: bookVersion,

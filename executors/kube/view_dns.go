@@ -38,6 +38,12 @@ func dnsConfigOf(m *corev1.ConfigMap) *live.DNSConfig {
 	return out
 }
 
+// dnsCanaryOf reports a canary by its ConfigMap, which is made before the pod and removed after it. Somebody else's
+// object of that name is no canary.
+func dnsCanaryOf(m *corev1.ConfigMap) bool {
+	return m != nil && m.Labels[managedByLabel] == fieldManager
+}
+
 func dnsDeploymentOf(d *appsv1.Deployment) *live.DNSDeployment {
 	if d == nil {
 		return nil
@@ -88,6 +94,7 @@ func rolloutOf(d *appsv1.Deployment) live.Rollout {
 		Total:              d.Status.Replicas,
 		Updated:            d.Status.UpdatedReplicas,
 		Unavailable:        d.Status.UnavailableReplicas,
+		Paused:             d.Spec.Paused,
 	}
 	if d.Spec.Replicas != nil {
 		out.Wanted = *d.Spec.Replicas

@@ -17,6 +17,8 @@ const (
 	DNSRunAnnotation = "theseus.dev/coredns-run"
 	// DNSChangedAnnotation on the Deployment is the RFC 3339 time of our last change of its pod template.
 	DNSChangedAnnotation = "theseus.dev/coredns-changed"
+	// DNSCanaryName is that of the canary's pod and of its ConfigMap.
+	DNSCanaryName = "theseus-coredns-canary"
 )
 
 // DNS is everything of CoreDNS in kube-system. Nil means that it does not exist.
@@ -25,6 +27,8 @@ type DNS struct {
 	Deployment *DNSDeployment
 	Role       *DNSRole
 	Pods       []DNSPod
+	// Canary tells that a canary of ours is there: one is being tried, or a killed run left it.
+	Canary bool
 }
 
 // DNSConfig is ConfigMap kube-system/coredns.
@@ -57,7 +61,9 @@ type DNSRun struct {
 	KubeadmDNS KubeadmDNS `json:"kubeadmDNS"`
 	// Answers are the accepted answer codes of the canary by question; verify asks for no less.
 	Answers map[string]string `json:"answers,omitempty"`
-	Opened  time.Time         `json:"opened"`
+	// Before is the verified run that brought From: where the way back goes on from there. Nil when none is known.
+	Before *DNSRun   `json:"before,omitempty"`
+	Opened time.Time `json:"opened"`
 	// Closed is the zero time while the run is open.
 	Closed time.Time `json:"closed,omitzero"`
 }
@@ -119,6 +125,8 @@ type Rollout struct {
 	ObservedGeneration int64
 	// Wanted is spec.replicas; the others count pods of status.
 	Wanted, Total, Updated, Unavailable int32
+	// Paused is spec.paused: the controller then brings no new pods.
+	Paused bool
 	// Stuck is the message of a Progressing condition that is False, "" otherwise.
 	Stuck string
 }

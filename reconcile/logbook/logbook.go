@@ -24,6 +24,8 @@ const (
 
 // Book is the logbook's content. Fields that this version of Theseus does not know survive a rewrite.
 type Book struct {
+	// Owner is the spec that upgrades this cluster; the zero value before the first roll.
+	Owner Owner `json:"owner,omitzero"`
 	// Roll is the change under way; nil between rolls.
 	Roll *Roll `json:"roll,omitempty"`
 	// Originals are the texts of what the roll changed, as they were before it.
@@ -37,6 +39,17 @@ type Book struct {
 
 	unknown map[string]json.RawMessage
 }
+
+// Owner names the one spec that may change a cluster: two specs for one cluster would undo each other's work.
+type Owner struct {
+	// Repository is the fleet repository, spelled the same however its URL is.
+	Repository string `json:"repository"`
+	// Cluster is the name of the spec.
+	Cluster string `json:"cluster"`
+}
+
+// Known reports whether there is an owner.
+func (o Owner) Known() bool { return o.Cluster != "" }
 
 // Roll is a change under way.
 type Roll struct {
@@ -122,5 +135,5 @@ func (b Book) Format() (string, error) {
 }
 
 func knownKeys() []string {
-	return []string{"version", "roll", "originals", "failedTarget", "convergedSince", "fence"}
+	return []string{"version", "owner", "roll", "originals", "failedTarget", "convergedSince", "fence"}
 }

@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/theseus-gitops/theseus/reconcile/corefile"
@@ -21,6 +20,7 @@ const (
 	subjectDeployment = "deployment/coredns"
 	subjectKubeadm    = "configmap/kubeadm-config"
 	subjectLogbook    = "configmap/theseus"
+	subjectCanary     = "pod/" + live.DNSCanaryName
 )
 
 // dns is one look at CoreDNS: what is wanted, what is there, and what follows from the two alone.
@@ -39,7 +39,7 @@ type dns struct {
 
 // nextDNS decides the CoreDNS part. The order is that of a run:
 //
-//	rights → canary (opens the run) → kubeadm-config → [backup → pods read the backup → migrated Corefile] →
+//	role → canary (opens the run) → kubeadm-config → [backup → pods read the backup → migrated Corefile] →
 //	image → pods available → verified (closes the run)
 //
 // and, once the target is given up or withdrawn, back again from wherever it was.
@@ -123,21 +123,6 @@ func (d *dns) resolveTarget() *Failure {
 	return nil
 }
 
-// ranBefore is the image before the recorded run, when the spec's tag is that image's: going back means back to
-// that very image, also where upstream has moved it since (registry.k8s.io/coredns became coredns/coredns at 1.8.0)
-// and where it was pinned by a digest.
-func (d *dns) ranBefore() (image.Ref, bool) {
-	if d.config.Run == nil || (d.deploy.Image != d.run.From && d.deploy.Image != d.run.To) {
-		return image.Ref{}, false
-	}
-	before, err := image.Parse(d.run.From)
-	if err != nil || before.Tag != d.want.DNS.Tag {
-		return image.Ref{}, false
-	}
-	asked := strings.TrimSuffix(d.want.DNS.Repository, "/")
-	return before, asked == "" || asked == before.Repository
-}
-
 // respectManager stops before an object that another tool manages is changed.
 func (d *dns) respectManager() Decision {
 	if d.want.DNS.TakeOver {
@@ -162,9 +147,15 @@ func (d *dns) settled() Decision {
 	if step := d.syncKubeadm(d.wantedKubeadmDNS(), "kubeadm-config is to name the CoreDNS that runs"); step != nil {
 		return Do{Step: *step}
 	}
+	if f := d.failed(); f != nil {
+		return d.remembered(f)
+	}
+	if decision := d.serving(); decision != nil {
+		return decision
+	}
 	done := Done{Why: "CoreDNS runs " + d.target}
-	if !d.deploy.Rollout.Complete() {
-		done.Notices = append(done.Notices, fmt.Sprintf("CoreDNS: %s", d.rolloutState()))
+	if d.deploy.Rollout.Wanted == 0 {
+		done.Notices = append(done.Notices, scaledToZero)
 	}
 	if notice := d.behind(); notice != "" {
 		done.Notices = append(done.Notices, notice)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/theseus-gitops/theseus/reconcile/corefile"
+	"github.com/theseus-gitops/theseus/reconcile/image"
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
 )
 
@@ -15,8 +16,6 @@ const (
 	// dnsRolloutTimeout is how long the Deployment may take to have all its pods available. Images are already
 	// on most nodes, so minutes are ample; kubeadm and Cluster API do not wait at all.
 	dnsRolloutTimeout = 5 * time.Minute
-	// hopelessRestarts is how often a new pod may crash before waiting for it is pointless.
-	hopelessRestarts = 3
 )
 
 // await is nil once the pods of our newest change are all available, a Wait while they may still come, and
@@ -25,15 +24,55 @@ func (d *dns) await() Decision {
 	if d.deploy.Rollout.Complete() {
 		return nil
 	}
+	if d.deploy.Rollout.Paused {
+		return Stalled{Failure: d.paused()}
+	}
 	deadline := d.deadline()
 	if why := d.hopeless(deadline); why != "" {
 		return Do{Step: d.giveUp(Failure{
 			Reason:  "DNSRolloutFailed",
 			Message: fmt.Sprintf("CoreDNS %s → %s: %s; %s", d.fromTag(), d.to, why, d.rolloutState()),
-			Remedy:  "see why the new pods fail (kubectl -n kube-system describe pods -l k8s-app=kube-dns), correct the tag or the Corefile, or set spec.retry to try again",
+			Remedy:  "correct the tag or the Corefile, or set spec.retry to try again; the new pods were removed, so look at what they said while the next try runs: " + lookAtPods,
 		})}
 	}
-	return Wait{Until: deadline, Why: "waiting for CoreDNS: " + d.rolloutState(), ResumedBy: AwaitedDNSRollout}
+	return Wait{Until: deadline, Why: "CoreDNS " + tagOf(d.deploy.Image) + ": " + d.rolloutState(), ResumedBy: AwaitedDNSRollout}
+}
+
+const lookAtPods = "kubectl -n kube-system logs -l k8s-app=kube-dns --prefix --previous"
+
+// paused is a Deployment whose controller brings no pods: nothing that is changed would arrive.
+func (d *dns) paused() Failure {
+	return Failure{
+		Reason:  "DNSDeploymentPaused",
+		Message: fmt.Sprintf("Deployment kube-system/coredns is paused (spec.paused), so no pod of CoreDNS %s would come", d.to),
+		Remedy:  "kubectl -n kube-system rollout resume deployment/coredns",
+	}
+}
+
+// serving is nil when all pods of the image that is wanted are available. The image alone is no success: a cluster
+// without DNS must not count as being as wanted.
+func (d *dns) serving() Decision {
+	r := d.deploy.Rollout
+	if r.Complete() {
+		return nil
+	}
+	if d.ready(d.deploy.Image) == 0 && r.Wanted > 0 && d.now.After(d.deadline()) {
+		return Stalled{Failure: Failure{
+			Reason:  "DNSNotServing",
+			Message: fmt.Sprintf("CoreDNS %s is the image wanted, but no pod of it is ready: %s", d.to, d.rolloutState()),
+			Remedy:  "see why the pods fail (kubectl -n kube-system describe pods -l k8s-app=kube-dns); Theseus did not change anything here that it could put back",
+		}}
+	}
+	return Wait{Until: d.now.Add(dnsRolloutTimeout), Why: "CoreDNS " + d.to + " is there, but not all of its pods are available: " + d.rolloutState(), ResumedBy: AwaitedNothing}
+}
+
+// remembered is the stall from the logbook's memory of this target, with what serves instead.
+func (d *dns) remembered(f *logbook.FailedTarget) Decision {
+	message := f.Message
+	if d.deploy.Rollout.Complete() && d.deploy.Image != d.target {
+		message += fmt.Sprintf(". CoreDNS %s runs as before, %d of %d pods ready", d.from, d.ready(d.deploy.Image), d.deploy.Rollout.Wanted)
+	}
+	return Stalled{Failure: Failure{Reason: f.Reason, Message: message, Remedy: f.Remedy}, Remembered: true}
 }
 
 // giveUp is the step that remembers the failure of the target.
@@ -51,6 +90,9 @@ func (d *dns) awaitRestored() Decision {
 	if d.deploy.Rollout.Complete() {
 		return nil
 	}
+	if d.deploy.Rollout.Paused {
+		return Stalled{Failure: d.paused()}
+	}
 	deadline := d.deadline()
 	if why := d.hopeless(deadline); why != "" {
 		return Stalled{Failure: Failure{
@@ -59,7 +101,7 @@ func (d *dns) awaitRestored() Decision {
 			Remedy:  "see why the pods fail (kubectl -n kube-system describe pods -l k8s-app=kube-dns); the Corefile that worked is in key Corefile-backup or Corefile of ConfigMap kube-system/coredns",
 		}}
 	}
-	return Wait{Until: deadline, Why: "waiting for the CoreDNS that was put back: " + d.rolloutState(), ResumedBy: AwaitedDNSRollout}
+	return Wait{Until: deadline, Why: "CoreDNS " + tagOf(d.run.From) + " is being put back: " + d.rolloutState(), ResumedBy: AwaitedDNSRollout}
 }
 
 func (d *dns) deadline() time.Time {
@@ -70,47 +112,21 @@ func (d *dns) deadline() time.Time {
 	return since.Add(dnsRolloutTimeout)
 }
 
-// hopeless says why waiting is pointless, "" when it is not.
-func (d *dns) hopeless(deadline time.Time) string {
-	if d.now.After(deadline) {
-		return fmt.Sprintf("its pods were not available within %s", dnsRolloutTimeout)
-	}
-	if d.deploy.Rollout.Stuck != "" && d.deploy.Rollout.ObservedGeneration >= d.deploy.Rollout.Generation {
-		return "its rollout is stuck: " + d.deploy.Rollout.Stuck
-	}
-	for _, pod := range d.kube.DNS.Pods {
-		if pod.Image == d.deploy.Image && !pod.Ready && !pod.Deleting && pod.Restarts >= hopelessRestarts && pod.Waiting == "CrashLoopBackOff" {
-			return fmt.Sprintf("pod %s crashed %d times", pod.Name, pod.Restarts)
-		}
-	}
-	return ""
-}
-
 // fromTag is the tag before the run, also when the Deployment already names the new one.
 func (d *dns) fromTag() string {
 	if d.deploy.Image == d.target && d.run.From != "" {
-		return d.run.From[strings.LastIndex(d.run.From, ":")+1:]
+		return tagOf(d.run.From)
 	}
 	return d.from
 }
 
-// rolloutState tells how far the Deployment is, and what holds back the pods that are not ready.
-func (d *dns) rolloutState() string {
-	r := d.deploy.Rollout
-	if r.ObservedGeneration < r.Generation {
-		return "its Deployment's controller has not seen the change yet"
+// tagOf is an image's tag, the whole reference where it has none.
+func tagOf(reference string) string {
+	ref, err := image.Parse(reference)
+	if err != nil || ref.Tag == "" {
+		return reference
 	}
-	state := fmt.Sprintf("%d of %d pods updated, %d unavailable", r.Updated, r.Wanted, r.Unavailable)
-	for _, pod := range d.kube.DNS.Pods {
-		if pod.Ready || pod.Deleting || pod.Waiting == "" {
-			continue
-		}
-		state += fmt.Sprintf("; %s: %s", pod.Name, pod.Waiting)
-		if pod.Message != "" {
-			state += " (" + pod.Message + ")"
-		}
-	}
-	return state
+	return ref.Tag
 }
 
 // questions are what canary and pods are asked: the API server's name in each zone of the kubernetes plugin,

@@ -14,7 +14,7 @@ import (
 // forward brings the target: the image that runs is not it.
 func (d *dns) forward() Decision {
 	if f := d.failed(); f != nil {
-		return Stalled{Failure: Failure{Reason: f.Reason, Message: f.Message, Remedy: f.Remedy}, Remembered: true}
+		return d.remembered(f)
 	}
 	original, failure := d.original()
 	if failure != nil {
@@ -22,10 +22,10 @@ func (d *dns) forward() Decision {
 	}
 	plan := d.assess(original)
 	if plan.Outcome == corefile.Refused {
-		return Stalled{Failure: Failure{
-			Reason: "CorefileRefused", Message: fmt.Sprintf("CoreDNS %s → %s: %s", d.from, d.to, plan.Reason),
-			Remedy: "correct the Corefile or the tag; `theseus coredns preview` shows the outcome offline; coreDNS.skipCorefileMigration: true keeps the Corefile as it is",
-		}}
+		return Stalled{Failure: d.refused(plan)}
+	}
+	if d.deploy.Rollout.Paused {
+		return Stalled{Failure: d.paused()}
 	}
 	decision := d.prepare(original, plan)
 	if decision == nil && d.config.Data[live.CorefileKey] != plan.Corefile {
@@ -35,11 +35,48 @@ func (d *dns) forward() Decision {
 		decision = d.updateImage(plan)
 	}
 	if do, ok := decision.(Do); ok {
-		do.Notices = texts(plan.Notices)
+		do.Notices = append(texts(plan.Notices), d.warnings(original, plan)...)
 		return do
 	}
 	return decision
 }
+
+// refused says why the Corefile keeps the target away, and what helps: a lower tag is reached by no Corefile.
+func (d *dns) refused(plan corefile.Assessment) Failure {
+	f := Failure{
+		Reason: "CorefileRefused", Message: fmt.Sprintf("CoreDNS %s → %s: %s", d.from, d.to, plan.Reason),
+		Remedy: "correct the Corefile or the tag; `theseus coredns preview` shows the outcome offline; coreDNS.skipCorefileMigration: true keeps the Corefile as it is",
+	}
+	from, err := skew.ParseTag(d.from)
+	if err != nil {
+		return f
+	}
+	if to, err := skew.ParseTag(d.to); err != nil || to.Core().Compare(from.Core()) >= 0 {
+		return f
+	}
+	f.Reason = "DNSDowngrade"
+	if tags := d.reachable(); len(tags) > 0 {
+		f.Remedy = "name a tag that is not lower; the way back that Theseus recorded here leads to " + strings.Join(tags, ", then ")
+	} else {
+		f.Remedy = "name a tag that is not lower; Theseus goes back only to what it upgraded from itself, and nothing of that kind is recorded here"
+	}
+	return f
+}
+
+// warnings are what a person should know before the first write, beside what the Corefile's judgement says.
+func (d *dns) warnings(original string, plan corefile.Assessment) []string {
+	var out []string
+	backup, ok := d.config.Data[live.CorefileBackupKey]
+	if ok && plan.Corefile != original && backup != original && d.mountedKey() != live.CorefileBackupKey {
+		out = append(out, fmt.Sprintf("CoreDNS: key Corefile-backup of ConfigMap kube-system/coredns holds another text (%d bytes, kubeadm's or somebody's), which the backup of this migration replaces; keep a copy if you need it", len(backup)))
+	}
+	if d.deploy.Rollout.Wanted == 0 {
+		out = append(out, scaledToZero)
+	}
+	return out
+}
+
+const scaledToZero = "CoreDNS: Deployment kube-system/coredns is scaled to 0, so no pod can be asked whether it answers"
 
 // texts are the notices of the judgement as people read them.
 func texts(notices []corefile.Notice) []string {
@@ -103,9 +140,9 @@ func (d *dns) prepare(original string, plan corefile.Assessment) Decision {
 		From: d.deploy.Image, To: d.target, Corefile: live.Hash(original), Candidate: live.Hash(plan.Corefile),
 		Items: d.plainItems(), KubeadmDNS: d.kube.KubeadmConfig.DNS, Opened: d.now,
 	}
-	if !d.runs(run) {
+	if !d.underWay(run) {
 		return Do{Step: Step{
-			Subject: "pod/theseus-coredns-canary",
+			Subject: subjectCanary,
 			Why:     fmt.Sprintf("CoreDNS %s must answer with this Corefile before the Deployment is touched", d.to),
 			Act:     CanaryDNS{Image: d.target, Corefile: plan.Corefile, Questions: d.questions(plan.Corefile), Run: d.keepOriginals(run), ResourceVersion: d.config.ResourceVersion},
 		}}
@@ -139,14 +176,15 @@ func (d *dns) prepareRole() Decision {
 	}}
 }
 
-// runs reports whether the recorded run is the wanted one and its canary has passed.
-func (d *dns) runs(run live.DNSRun) bool {
+// underWay reports whether the recorded run is the wanted one and its canary has passed.
+func (d *dns) underWay(run live.DNSRun) bool {
 	return d.run.Open() && d.run.From == run.From && d.run.To == run.To && d.run.Corefile == run.Corefile && d.run.Candidate == run.Candidate
 }
 
-// keepOriginals carries over what an open run from the same image found before it changed anything: the new
-// run, for another target, would otherwise take the other run's changes for the state before.
+// keepOriginals carries over what an open run from the same image found before it changed anything: a new
+// run, for another Corefile, would otherwise take the other run's changes for the state before.
 func (d *dns) keepOriginals(run live.DNSRun) live.DNSRun {
+	run.Before = d.before()
 	if d.run.Open() && d.run.From == run.From {
 		run.Items, run.KubeadmDNS = d.run.Items, d.run.KubeadmDNS
 	}
@@ -210,14 +248,16 @@ func (d *dns) finish() Decision {
 	if decision := d.await(); decision != nil {
 		return decision
 	}
-	return Do{Step: d.verifyStep("every pod of CoreDNS " + d.to + " must answer as the canary did")}
+	return Do{Step: d.verifyStep("every pod of CoreDNS "+d.to+" must answer as the canary did", d.closedForward())}
 }
 
-func (d *dns) verifyStep(why string) Step {
-	closed := d.run
-	closed.Closed = d.now
+// verifyStep asks the pods and then records the run as it is to be once they have answered.
+func (d *dns) verifyStep(why string, closed live.DNSRun) Step {
 	return Step{
 		Subject: subjectDeployment, Why: why,
-		Act: VerifyDNS{Questions: d.questions(d.config.Data[live.CorefileKey]), Run: closed, ResourceVersion: d.config.ResourceVersion},
+		Act: VerifyDNS{
+			Image: d.deploy.Image, Questions: d.questions(d.config.Data[live.CorefileKey]), Answers: d.run.Answers,
+			Run: closed, ResourceVersion: d.config.ResourceVersion,
+		},
 	}
 }

@@ -9,39 +9,37 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/live"
 )
 
-// restoring reports whether what the recorded run changed is to be put back: its target failed, or the spec moved on
-// before the new pods were verified, or went back to what ran before. The last is also the only way to a lower tag (from our own record, never
-// by migrating down).
+// restoring reports whether what the newest run changed is to be put back: its target failed, is no longer wanted, or
+// the spec went back to what ran before. What was never verified is no base to go on from.
 func (d *dns) restoring() bool {
-	if d.config.Run == nil || d.run.From == d.run.To || (d.deploy.Image != d.run.From && d.deploy.Image != d.run.To) {
+	if len(d.runs()) == 0 || d.run.From == d.run.To {
 		return false
 	}
-	updated, back := d.deploy.Image == d.run.To, d.target == d.run.From
-	if !d.run.Open() {
-		_, recorded := d.recorded()
-		return back && updated && recorded
+	if d.run.Open() {
+		return d.target != d.run.To || d.failed() != nil
 	}
-	if d.target == d.run.To {
-		return d.failed() != nil
-	}
-	// Another target: what was never verified is no base to go on from.
-	return back || updated
+	return d.wayBack(d.target)
 }
 
-// recorded is the Corefile as it was before the run, and whether it still exists in one of the keys.
-func (d *dns) recorded() (string, bool) {
-	for _, key := range []string{live.CorefileKey, live.CorefileBackupKey} {
-		if text, ok := d.config.Data[key]; ok && live.Hash(text) == d.run.Corefile {
-			return text, true
-		}
+// withdrawDNS puts an unfinished run back when the spec no longer names a tag; otherwise CoreDNS is left alone.
+func withdrawDNS(want Want, kube live.Kube, now time.Time) Decision {
+	left := Done{Why: "the spec names no CoreDNS tag, so CoreDNS is left alone"}
+	if absentDNS(kube) != nil {
+		return left
 	}
-	return "", false
+	d := lookAtDNS(want, kube, now)
+	if len(d.runs()) == 0 || !d.run.Open() || d.run.From == d.run.To {
+		return left
+	}
+	d.target, d.from, d.to = d.run.From, tagOf(d.deploy.Image), tagOf(d.run.From)
+	return d.restore()
 }
 
 // restore goes back, from wherever the run stopped, by the same kinds of writes.
 func (d *dns) restore() Decision {
 	original, ok := d.recorded()
-	if !ok && d.run.Candidate != d.run.Corefile {
+	touched := d.deploy.Image != d.run.From || d.mountedKey() == live.CorefileBackupKey
+	if !ok && touched && d.run.Candidate != d.run.Corefile {
 		return Stalled{Failure: Failure{
 			Reason:  "CorefileBackupLost",
 			Message: fmt.Sprintf("CoreDNS is to go back to %s, but neither key of ConfigMap kube-system/coredns holds the Corefile it had", d.run.From),
@@ -63,6 +61,7 @@ func (d *dns) restore() Decision {
 // the old Corefile, the old volume, the old dns section of kubeadm-config, and the end of the run.
 func (d *dns) putBack(original string) Decision {
 	why := d.whyBack()
+	// An unmigrated Corefile stays, whoever edited it meanwhile.
 	differs := d.config.Data[live.CorefileKey] != original && d.run.Candidate != d.run.Corefile
 	if d.deploy.Image != d.run.From {
 		act := PatchDNS{Image: d.run.From, ResourceVersion: d.deploy.ResourceVersion, Purpose: Restore}
@@ -90,22 +89,25 @@ func (d *dns) putBack(original string) Decision {
 	if decision := d.awaitRestored(); decision != nil {
 		return decision
 	}
-	return d.endRestore(why, d.failed() == nil && d.target == d.run.From)
+	return d.endRestore(why)
 }
 
 func (d *dns) whyBack() string {
 	switch f := d.failed(); {
 	case f != nil:
 		return "CoreDNS " + d.to + " was given up: " + f.Reason
-	case d.target != d.run.From:
-		return "CoreDNS " + d.run.To + " was never verified, and is no longer wanted"
+	case d.want.DNS == nil:
+		return "the spec no longer names a CoreDNS tag, and CoreDNS " + tagOf(d.run.To) + " was never verified"
+	case d.run.Closed.IsZero() && d.target != d.run.From:
+		return "CoreDNS " + tagOf(d.run.To) + " is no longer wanted"
 	}
 	return "the spec goes back to CoreDNS " + d.to
 }
 
 // endRestore puts kubeadm-config back and ends the run: with a verification when what runs now is what the spec
 // wants, without one otherwise, because the old pods are then all there is to have.
-func (d *dns) endRestore(why string, wanted bool) Decision {
+func (d *dns) endRestore(why string) Decision {
+	wanted := d.want.DNS != nil && d.failed() == nil && d.target == d.run.From
 	section := d.run.KubeadmDNS
 	if wanted {
 		section = d.wantedKubeadmDNS()
@@ -114,9 +116,7 @@ func (d *dns) endRestore(why string, wanted bool) Decision {
 		return Do{Step: *step}
 	}
 	if wanted {
-		return Do{Step: d.verifyStep("every pod of CoreDNS " + d.to + " must answer as before")}
+		return Do{Step: d.verifyStep("every pod of CoreDNS "+d.to+" must answer as before", d.closedBack())}
 	}
-	closed := d.run
-	closed.Closed = d.now
-	return Do{Step: Step{Subject: subjectConfig, Why: why + "; everything is as before", Act: RecordDNSRun{ResourceVersion: d.config.ResourceVersion, Run: closed}}}
+	return Do{Step: Step{Subject: subjectConfig, Why: why + "; everything is as before", Act: RecordDNSRun{ResourceVersion: d.config.ResourceVersion, Run: d.closedBack()}}}
 }

@@ -131,6 +131,12 @@ func TestRollStories(t *testing.T) {
 			return w
 		}, []rollout.Want{wantDNS("v1.14.6")}},
 		{"there-and-back-again", func() *rollouttest.World { return rollouttest.New(oldImage, rollouttest.OldCorefile()) }, []rollout.Want{wantDNS("v1.14.6"), wantDNS("1.6.7"), wantDNS("v1.14.6")}},
+		{"back-after-a-failed-step", func() *rollouttest.World {
+			w := rollouttest.New(repo+"v1.14.2", rollouttest.DefaultCorefile)
+			w.Broken[repo+"v1.14.7"] = true
+			return w
+		}, []rollout.Want{wantDNS("v1.14.6"), wantDNS("v1.14.7"), wantDNS("v1.14.2")}},
+		{"two-steps-back", func() *rollouttest.World { return rollouttest.New(oldImage, rollouttest.OldCorefile()) }, []rollout.Want{wantDNS("v1.14.2"), wantDNS("v1.14.6"), wantDNS("1.6.7")}},
 		{"back-without-a-record", func() *rollouttest.World { return rollouttest.New(repo+"v1.14.6", rollouttest.DefaultCorefile) }, []rollout.Want{wantDNS("v1.14.2")}},
 	}
 	for _, c := range cases {
@@ -221,6 +227,28 @@ func TestKilledAnywhere(t *testing.T) {
 			}
 			if w.Data[live.CorefileBackupKey] != whole.Data[live.CorefileBackupKey] {
 				t.Errorf("%s killed before step %d: the backup is not the original", name, at)
+			}
+		}
+	}
+}
+
+// Killed at any step, and then the spec goes back or names no tag any more: nothing of the run stays.
+func TestWithdrawnAnywhere(t *testing.T) {
+	t.Parallel()
+	make := func() *rollouttest.World { return rollouttest.New(oldImage, rollouttest.OldCorefile()) }
+	end := play(t, make(), wantDNS("v1.14.6"), nil)
+	for name, then := range map[string]rollout.Want{"reverted": wantDNS("1.6.7"), "no tag": {Revision: "no tag"}} {
+		for at := range end.steps {
+			w := make()
+			play(t, w, wantDNS("v1.14.6"), func(step int) bool { return step == at })
+			w.Canary = at == 0 // killed while the canary ran
+			w.Pass(time.Minute)
+			out := play(t, w, then, nil)
+			if _, done := out.decision.(rollout.Done); !done || w.Canary || w.Image != oldImage || w.Mounted() != rollouttest.OldCorefile() || len(w.Items) != 1 || w.Items[0].Key != live.CorefileKey {
+				t.Errorf("%s after a kill before %s: %#v, canary left %v, image %s\n%s", name, end.steps[at], out.decision, w.Canary, w.Image, strings.Join(w.Story, "\n"))
+			}
+			if then.DNS == nil && w.KubeadmDNS != (live.KubeadmDNS{}) {
+				t.Errorf("%s after a kill before %s: kubeadm-config says %+v", name, end.steps[at], w.KubeadmDNS)
 			}
 		}
 	}

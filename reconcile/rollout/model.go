@@ -16,6 +16,8 @@ import (
 func Apply(step Step, have live.Cluster, now time.Time) live.Cluster {
 	kube := copyKube(have.Kube)
 	switch act := step.Act.(type) {
+	case RemoveCanary:
+		kube.DNS.Canary = false
 	case EnsureDNSRole:
 		kube.DNS.Role.Rules = append(kube.DNS.Role.Rules, live.PolicyRule{
 			APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list", "watch"},

@@ -3,15 +3,22 @@
 package rollout
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/theseus-gitops/theseus/reconcile/live"
+	"github.com/theseus-gitops/theseus/reconcile/logbook"
 )
 
 // Want is what the effective spec asks of a cluster.
 type Want struct {
 	// Revision is the hash of the effective spec.
 	Revision string
+	// Owner is the spec itself, as the logbook names it.
+	Owner logbook.Owner
+	// Siblings are the names of all clusters of the fleet, this one included; nil when not all can be told.
+	Siblings []string
 	// DNS is nil when the spec names no CoreDNS tag: CoreDNS is then left alone.
 	DNS *WantDNS
 }
@@ -33,10 +40,41 @@ func Next(want Want, have live.Cluster, now time.Time) Decision {
 	if have.Kube == nil {
 		return Wait{Until: now.Add(observeAgain), Why: "the cluster was not observed yet", ResumedBy: AwaitedNothing}
 	}
+	if owner := have.Kube.Book.Owner; !want.owns(owner) {
+		return Stalled{Failure: ownedElsewhere(want.Owner, owner)}
+	}
+	if have.Kube.DNS.Canary {
+		return Do{Step: Step{
+			Subject: subjectCanary, Why: "an interrupted run left it",
+			Act: RemoveCanary{},
+		}}
+	}
 	if want.DNS == nil {
-		return Done{Why: "the spec names no CoreDNS tag, so CoreDNS is left alone"}
+		return withdrawDNS(want, *have.Kube, now)
 	}
 	return nextDNS(want, *have.Kube, now)
+}
+
+// owns reports whether the spec may change a cluster with that owner. A spec that was renamed within its repository
+// takes over what no spec claims any more.
+func (w Want) owns(owner logbook.Owner) bool {
+	if !owner.Known() || owner == w.Owner {
+		return true
+	}
+	return owner.Repository == w.Owner.Repository && w.Siblings != nil && !slices.Contains(w.Siblings, owner.Cluster)
+}
+
+func ownedElsewhere(own, other logbook.Owner) Failure {
+	whose := fmt.Sprintf("spec %s of the fleet repository %s", other.Cluster, other.Repository)
+	if other.Repository == own.Repository {
+		whose = fmt.Sprintf("spec %s of this fleet", other.Cluster)
+	}
+	return Failure{
+		Reason:  "ClusterOwnedElsewhere",
+		Message: fmt.Sprintf("spec %s reaches a cluster that is upgraded by %s: two specs for one cluster would undo each other's work", own.Cluster, whose),
+		Remedy: "correct spec.access, or remove one of the two specs; to hand the cluster over to this one, stop the other and remove \"owner\" from key " + logbook.Key +
+			": kubectl -n " + logbook.Namespace + " edit configmap " + logbook.Name,
+	}
 }
 
 // GiveUp is the step that remembers that the wanted target has failed, for an executor that found it out.

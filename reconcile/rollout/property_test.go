@@ -4,6 +4,7 @@ package rollout_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +16,8 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/rollout/rollouttest"
 )
 
-// The spec changes at any moment, between tags that work, that fail and that ran before; processes die at any moment;
-// somebody adds keys to the ConfigMap. At every step the pods in service read a Corefile for their version, the
+// The spec changes at any moment, between tags that work, that fail and that ran before, and no tag; processes die at
+// any moment, also while a canary runs; somebody adds keys to the ConfigMap. At every step the pods in service read a Corefile for their version, the
 // original is never lost, and once the spec stays, the cluster comes to rest as that spec says.
 func TestAnyHistoryComesToRest(t *testing.T) {
 	t.Parallel()
@@ -35,6 +36,12 @@ func TestAnyHistoryComesToRest(t *testing.T) {
 				w.Tell("# the spec now wants %s", want.DNS.Tag)
 			case 1:
 				w.Data["zone.db"] = "zone"
+			case 2:
+				w.Canary = true
+				w.Tell("# killed while a canary ran")
+			case 3:
+				want = rollout.Want{Revision: "no tag"}
+				w.Tell("# the spec now names no tag")
 			default:
 				oneRound(rt, w, want)
 			}
@@ -91,19 +98,39 @@ func invariants(rt *rapid.T, w *rollouttest.World) {
 	}
 }
 
-// checkRest: as wanted, or stalled because going back to 1.6.7 has no record any more.
+// checkRest: as wanted, or stalled because nothing that ran before and is remembered has that tag.
 func checkRest(rt *rapid.T, w *rollouttest.World, want rollout.Want) {
+	story := strings.Join(w.Story, "\n")
+	if w.Canary {
+		rt.Fatalf("at rest with a canary left\n%s", story)
+	}
 	if w.Run.Open() && w.Image == w.Run.To {
-		rt.Fatalf("at rest with an unverified image\n%s", strings.Join(w.Story, "\n"))
+		rt.Fatalf("at rest with an unverified image\n%s", story)
 	}
 	if strings.HasSuffix(w.Image, ":"+want.DNS.Tag) {
 		if w.KubeadmDNS.ImageTag != want.DNS.Tag {
-			rt.Fatalf("kubeadm-config says %q\n%s", w.KubeadmDNS.ImageTag, strings.Join(w.Story, "\n"))
+			rt.Fatalf("kubeadm-config says %q\n%s", w.KubeadmDNS.ImageTag, story)
 		}
 		return
 	}
-	last := w.Story[len(w.Story)-1]
-	if want.DNS.Tag != "1.6.7" || !strings.Contains(last, "CorefileRefused") {
-		rt.Fatalf("at rest with %s\n%s", w.Image, strings.Join(w.Story, "\n"))
+	if last := w.Story[len(w.Story)-1]; want.DNS.Tag != "1.6.7" || !strings.Contains(last, "DNSDowngrade") {
+		rt.Fatalf("at rest with %s\n%s", w.Image, story)
 	}
+	if before := wayBack(w.Verified); slices.Contains(before, oldImage) {
+		rt.Fatalf("%s ran and answered before %s, and is not reached any more: %q\n%s", oldImage, w.Image, before, story)
+	}
+}
+
+// wayBack is what a person remembers of the images that answered: each step up is remembered, each step back forgets
+// what was above it; a few of them are enough.
+func wayBack(verified []string) []string {
+	var way []string
+	for _, image := range verified {
+		if i := slices.Index(way, image); i >= 0 {
+			way = way[:i]
+		}
+		way = append(way, image)
+	}
+	way = way[:len(way)-1]
+	return way[max(0, len(way)-3):]
 }

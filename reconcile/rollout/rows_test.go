@@ -23,8 +23,9 @@ type row struct {
 	skip     bool
 	takeOver bool
 	change   func(*live.Kube)
-	// One of: the reason of a stall; a converged cluster, with or without a notice; the first step, and the image in the end.
+	// One of: the reason of a stall; a wait, whose why says; a converged cluster, with or without a notice; the first step, and the image in the end.
 	stalled string
+	waits   bool
 	says    string
 	done    bool
 	notice  string // of a Done, or of the first step
@@ -49,7 +50,7 @@ func rows() map[string]row {
 		"capi 2b ConfigMap alone missing":       {change: noDNS(func(d *live.DNS) { d.Config = nil }), done: true, notice: "ConfigMap"},
 		"capi 2c Deployment alone missing":      {change: noDNS(func(d *live.DNS) { d.Deployment = nil }), done: true, notice: "Deployment"},
 		"capi 3 ConfigMap without Corefile key": {change: noDNS(func(d *live.DNS) { d.Config.Data = map[string]string{"other": "x"} }), stalled: "CorefileMissing"},
-		"capi 5 downgrade":                      {image: "registry.k8s.io/some-folder/coredns:1.6.2", tag: "1.1.3", stalled: "CorefileRefused", says: "lower"},
+		"capi 5 downgrade":                      {image: "registry.k8s.io/some-folder/coredns:1.6.2", tag: "1.1.3", stalled: "DNSDowngrade", says: "lower"},
 		"capi 6 kubeadm-config missing":         {change: func(k *live.Kube) { k.KubeadmConfig = nil }, stalled: "KubeadmConfigMissing"},
 		"capi 7 the migration fails": {image: "registry.k8s.io/coredns:1.3.1", tag: "1.5.0", stalled: "CorefileRefused",
 			corefile: ".:53 {\n  errors\n  kubernetes cluster.local\n  proxy . 1.1.1.1\n  proxy . 8.8.8.8\n}\n"},
@@ -100,6 +101,29 @@ func rows() map[string]row {
 		"a tag older than what kubeadm ships (cluster-api#6429)": {image: old + "v1.13.1", tag: "v1.13.1", done: true, notice: "older than v1.14.2", change: func(k *live.Kube) {
 			k.KubeadmConfig.DNS.ImageTag = "v1.13.1"
 		}},
+		"a paused Deployment brings no pods": {change: noDNS(func(d *live.DNS) { d.Deployment.Rollout.Paused = true }), stalled: "DNSDeploymentPaused", says: "spec.paused"},
+		"a Deployment scaled to zero can't be asked": {change: noDNS(func(d *live.DNS) {
+			d.Deployment.Rollout = live.Rollout{Generation: 1, ObservedGeneration: 1}
+			d.Pods = nil
+		}), first: "canary-coredns", notice: "scaled to 0"},
+		"at rest and scaled to zero": {image: old + "v1.14.6", change: func(k *live.Kube) {
+			k.KubeadmConfig.DNS.ImageTag, k.DNS.Deployment.Rollout, k.DNS.Pods = "v1.14.6", live.Rollout{Generation: 1, ObservedGeneration: 1}, nil
+		}, done: true, notice: "scaled to 0"},
+		"the wanted image, and no pod of it runs": {image: old + "v1.14.6", change: func(k *live.Kube) {
+			k.KubeadmConfig.DNS.ImageTag, k.DNS.Deployment.Rollout.Unavailable = "v1.14.6", 2
+			for i := range k.DNS.Pods {
+				k.DNS.Pods[i].Ready, k.DNS.Pods[i].Waiting = false, "CrashLoopBackOff"
+			}
+		}, stalled: "DNSNotServing", says: "CrashLoopBackOff"},
+		"the wanted image, and one pod of it is missing": {image: old + "v1.14.6", change: func(k *live.Kube) {
+			k.KubeadmConfig.DNS.ImageTag, k.DNS.Deployment.Rollout.Unavailable, k.DNS.Pods[0].Ready = "v1.14.6", 1, false
+		}, waits: true, says: "not all of its pods"},
+		"somebody's Corefile-backup would be replaced": {image: "registry.k8s.io/coredns:1.6.7", corefile: rollouttest.OldCorefile(), change: noDNS(func(d *live.DNS) {
+			d.Config.Data[live.CorefileBackupKey] = "mine"
+		}), first: "canary-coredns", notice: "holds another text (4 bytes", image2: old + "v1.14.6"},
+		"a canary that a killed run left, and nothing else to do": {image: old + "v1.14.6", change: func(k *live.Kube) {
+			k.KubeadmConfig.DNS.ImageTag, k.DNS.Canary = "v1.14.6", true
+		}, first: "remove-canary"},
 		"a Corefile that the library panics on": {corefile: "{\n errors\n}\n", image: "registry.k8s.io/coredns:1.6.7", stalled: "CorefileRefused"},
 		"a Corefile that is none":               {corefile: ".:53 {\n  errors\n", stalled: "CorefileRefused"},
 	}
@@ -148,13 +172,15 @@ func (r row) check(t *testing.T) {
 	case rollout.Do:
 		r.checkPlan(t, d, rollout.Play(want, have, now()))
 	case rollout.Wait:
-		t.Errorf("waits: %+v", d)
+		if !r.waits || !strings.Contains(d.Why, r.says) {
+			t.Errorf("waits: %+v; want that %v, saying %q", d, r.waits, r.says)
+		}
 	}
 }
 
 func (r row) checkPlan(t *testing.T, first rollout.Do, plan rollout.Plan) {
 	t.Helper()
-	if r.stalled != "" || r.done {
+	if r.stalled != "" || r.done || r.waits {
 		t.Fatalf("begins with %s; want stalled %q or done %v", first.Step.Name(), r.stalled, r.done)
 	}
 	if _, done := plan.End.(rollout.Done); !done {

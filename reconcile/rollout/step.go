@@ -50,6 +50,9 @@ type CanaryDNS struct {
 	ResourceVersion string
 }
 
+// RemoveCanary removes the canary, and its ConfigMap, that a killed run left.
+type RemoveCanary struct{}
+
 // SyncDNSConfig writes the dns section of kubeadm-config, so that later joins and upgrades agree with what runs.
 // Original, when not empty, is written to the logbook before it.
 type SyncDNSConfig struct {
@@ -93,11 +96,15 @@ const (
 // RecordFailure writes to the logbook that a target is given up, before anything is undone.
 type RecordFailure struct{ Failed logbook.FailedTarget }
 
-// VerifyDNS asks every pod of the Deployment what the canary was asked, then records Run, closed.
-// An answer worse than in Run.Answers is a *Failure.
+// VerifyDNS asks every pod of the Deployment what the canary was asked, then records Run.
+// An answer worse than in Answers is a *Failure.
 type VerifyDNS struct {
+	// Image is what the pods run.
+	Image     string
 	Questions []Question
-	// Run is the run with its closing time.
+	// Answers are the accepted answer codes by question.
+	Answers map[string]string
+	// Run is what is recorded once the pods have passed: closed.
 	Run live.DNSRun
 	// ResourceVersion is that of ConfigMap coredns.
 	ResourceVersion string
@@ -124,6 +131,7 @@ type RecordDNSRun struct {
 
 func (EnsureDNSRole) name() string { return "ensure-dns-rbac" }
 func (CanaryDNS) name() string     { return "canary-coredns" }
+func (RemoveCanary) name() string  { return "remove-canary" }
 func (SyncDNSConfig) name() string { return "sync-dns-config" }
 func (RecordFailure) name() string { return "record-failure" }
 func (VerifyDNS) name() string     { return "verify" }

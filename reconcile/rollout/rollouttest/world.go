@@ -39,9 +39,16 @@ type World struct {
 	Broken     map[string]bool // images whose pods never come up
 	BadCanary  map[string]bool // images whose canary fails
 	BadAnswer  map[string]bool // images whose pods answer wrongly once they run
-	// running is what the pods run, and the Corefile that each of them reads.
-	running string
-	Story   []string
+	// Canary is what a killed run left.
+	Canary bool
+	// Paused and Replicas are the Deployment's.
+	Paused   bool
+	Replicas int32
+	// Verified are the images whose pods have answered, in turn; the first is what ran at the beginning.
+	Verified []string
+	// running is what the newest pods run once they are up; serving is what answers meanwhile.
+	running, serving string
+	Story            []string
 }
 
 // DefaultCorefile is what kubeadm writes.
@@ -76,7 +83,7 @@ func OldCorefile() string {
 func New(image, text string) *World {
 	w := &World{
 		Now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), Data: map[string]string{live.CorefileKey: text},
-		Image: image, running: image, Items: []live.VolumeItem{{Key: live.CorefileKey, Path: "Corefile"}},
+		Image: image, running: image, serving: image, Verified: []string{image}, Replicas: 2, Items: []live.VolumeItem{{Key: live.CorefileKey, Path: "Corefile"}},
 		KubeadmDNS: live.KubeadmDNS{}, Role: []live.PolicyRule{{
 			APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list", "watch"},
 		}},
@@ -103,20 +110,30 @@ func (w *World) Observe() live.Cluster {
 		Config:     &live.DNSConfig{ResourceVersion: w.configV, Data: maps.Clone(w.Data), Run: w.Run},
 		Deployment: &live.DNSDeployment{ResourceVersion: w.deployV, Image: w.Image, Containers: []string{"coredns"}, Changed: w.changed, Rollout: w.rollout()},
 		Role:       &live.DNSRole{ResourceVersion: w.roleV, Rules: slices.Clone(w.Role)},
+		Canary:     w.Canary, Pods: w.pods(),
 	}
 	if !w.NoVolume {
 		kube.DNS.Deployment.Volume = &live.ConfigVolume{Name: "config-volume", Items: slices.Clone(w.Items)}
 	}
-	if w.Broken[w.Image] && w.running != w.Image {
-		kube.DNS.Pods = []live.DNSPod{{Name: "coredns-new", Image: w.Image, Waiting: "CrashLoopBackOff", Message: "back-off", Restarts: 1}}
-	}
 	return live.Cluster{Kube: &kube}
 }
 
+// pods are those that serve, and a new one that does not come up.
+func (w *World) pods() []live.DNSPod {
+	var out []live.DNSPod
+	for i := range w.Replicas {
+		out = append(out, live.DNSPod{Name: fmt.Sprintf("coredns-%d", i), Image: w.serving, Ready: true})
+	}
+	if w.Broken[w.Image] && w.running != w.Image {
+		out = append(out, live.DNSPod{Name: "coredns-new", Image: w.Image, Waiting: "CrashLoopBackOff", Message: "back-off", Restarts: 1})
+	}
+	return out
+}
+
 func (w *World) rollout() live.Rollout {
-	r := live.Rollout{Generation: 1, ObservedGeneration: 1, Wanted: 2, Total: 2, Updated: 2}
+	r := live.Rollout{Generation: 1, ObservedGeneration: 1, Wanted: w.Replicas, Total: w.Replicas, Updated: w.Replicas, Paused: w.Paused}
 	if !w.settled() {
-		r.Updated, r.Total, r.Unavailable = 1, 3, 1
+		r.Updated, r.Total, r.Unavailable = 1, w.Replicas+1, 1
 	}
 	return r
 }
@@ -128,8 +145,8 @@ func (w *World) settled() bool {
 // Pass lets time go by; pods follow the template unless their image is broken.
 func (w *World) Pass(d time.Duration) {
 	w.Now = w.Now.Add(d)
-	if !w.Broken[w.Image] {
-		w.running = w.Image
+	if !w.Broken[w.Image] && !w.Paused {
+		w.running, w.serving = w.Image, w.Image
 	}
 }
 
@@ -147,7 +164,10 @@ func (w *World) Do(step rollout.Step) error {
 		w.Role = append(w.Role, live.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list", "watch"}})
 		w.bump(&w.roleV)
 	case rollout.CanaryDNS:
+		w.Canary = false
 		w.record(act.Run)
+	case rollout.RemoveCanary:
+		w.Canary = false
 	case rollout.SyncDNSConfig:
 		if act.Original != "" {
 			w.Book.Originals = &logbook.Originals{KubeadmConfig: act.Original}
@@ -162,6 +182,10 @@ func (w *World) Do(step rollout.Step) error {
 	case rollout.RecordFailure:
 		w.Book.FailedTarget = &act.Failed
 	case rollout.VerifyDNS:
+		if w.serving != act.Image {
+			return fmt.Errorf("asked pods of %s, of which none is there", act.Image)
+		}
+		w.Verified = append(w.Verified, w.Image)
 		w.record(act.Run)
 	case rollout.RecordDNSRun:
 		w.record(act.Run)
@@ -202,7 +226,7 @@ func (w *World) precondition(step rollout.Step) (have, want string) {
 		return w.configV, act.ResourceVersion
 	case rollout.RecordDNSRun:
 		return w.configV, act.ResourceVersion
-	case rollout.RecordFailure:
+	case rollout.RecordFailure, rollout.RemoveCanary:
 	}
 	return "", ""
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/theseus-gitops/theseus/reconcile/live"
+)
+
+// hopelessRestarts is how often a new pod may crash before waiting for it is pointless.
+const hopelessRestarts = 3
+
+// hopeless says why waiting is pointless, "" when it is not.
+func (d *dns) hopeless(deadline time.Time) string {
+	if d.now.After(deadline) {
+		return fmt.Sprintf("its pods were not available within %s", dnsRolloutTimeout)
+	}
+	if d.deploy.Rollout.Stuck != "" && d.deploy.Rollout.ObservedGeneration >= d.deploy.Rollout.Generation {
+		return "its rollout is stuck: " + d.deploy.Rollout.Stuck
+	}
+	for _, pod := range d.kube.DNS.Pods {
+		if pod.Image == d.deploy.Image && !pod.Ready && !pod.Deleting && pod.Restarts >= hopelessRestarts && pod.Waiting == "CrashLoopBackOff" {
+			return fmt.Sprintf("pod %s crashed %d times", pod.Name, pod.Restarts)
+		}
+	}
+	return ""
+}
+
+// ready counts the pods of an image that serve.
+func (d *dns) ready(image string) int {
+	n := 0
+	for _, pod := range d.kube.DNS.Pods {
+		if pod.Image == image && pod.Ready && !pod.Deleting {
+			n++
+		}
+	}
+	return n
+}
+
+// rolloutState tells how far the new pods are, which old ones still serve, and what holds back those that are not ready.
+func (d *dns) rolloutState() string {
+	r := d.deploy.Rollout
+	if r.ObservedGeneration < r.Generation {
+		return "its Deployment's controller has not seen the change yet"
+	}
+	var old int
+	var troubles []string
+	for _, pod := range d.kube.DNS.Pods {
+		switch {
+		case pod.Deleting:
+		case pod.Ready && pod.Image != d.deploy.Image:
+			old++
+		case !pod.Ready && pod.Waiting != "":
+			troubles = append(troubles, trouble(pod))
+		}
+	}
+	state := fmt.Sprintf("%d of %d pods updated, %d available", r.Updated, r.Wanted, max(0, r.Total-r.Unavailable))
+	if old > 0 {
+		state = fmt.Sprintf("%d of %d new pods ready, %d old still serving", d.ready(d.deploy.Image), r.Wanted, old)
+	}
+	return strings.Join(append([]string{state}, troubles...), "; ")
+}
+
+// trouble is one pod's, bounded: it goes into lines, statuses and commits.
+func trouble(pod live.DNSPod) string {
+	text := pod.Name + ": " + pod.Waiting
+	if pod.Message != "" {
+		text += " (" + cut(pod.Message, 200) + ")"
+	}
+	return text
+}
+
+func cut(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
+}
