@@ -15,7 +15,7 @@ import (
 // report says how the pass over this cluster ended.
 func (s *roll) report(decision rollout.Decision) status.Report {
 	r := s.Report
-	r.Live = &s.kube
+	r.Live, r.Taken = &s.kube, taken(s.trail.steps)
 	switch d := decision.(type) {
 	case rollout.Do:
 		r.Outcome, r.Why = status.Changes, d.Step.Why
@@ -35,16 +35,17 @@ func (s *roll) report(decision rollout.Decision) status.Report {
 	return r
 }
 
-// progress counts what was done in this run; a run that goes on with another's roll counts what is left from there.
+// progress counts what was done in this roll, as far as it is known, and what is left.
 func (s *roll) progress(current *status.Step) *status.Plan {
 	plan := rollout.Play(s.Want, live.Cluster{Kube: &s.kube}, s.Now())
-	return &status.Plan{Done: len(s.trail), Total: len(s.trail) + len(plan.Steps), Current: current, Hash: plan.Hash}
+	done := counted(s.trail.all(s.kube.Book.Roll))
+	return &status.Plan{Done: done, Total: done + len(plan.Steps), Current: current, Hash: plan.Hash}
 }
 
 // failed is the report of a pass that an error ended.
 func (s *roll) failed(err error) status.Report {
 	r := s.Report
-	r.Outcome, r.Why = outcomeOf(err), err.Error()
+	r.Outcome, r.Why, r.Taken = outcomeOf(err), err.Error(), taken(s.trail.steps)
 	if s.lock != nil || s.kube.ServerVersion != "" {
 		r.Live = &s.kube
 	}
@@ -77,7 +78,7 @@ func (s *roll) history(r status.Report) *status.Entry {
 	begun := s.kube.Book.Roll
 	return &status.Entry{
 		Revision: begun.Revision, From: status.Versions(begun.From), To: status.Versions(versionsOf(s.kube)),
-		Started: begun.Started, Ended: s.Now(), Outcome: r.Outcome.Reason(), Steps: s.trail,
+		Started: begun.Started, Ended: s.Now(), Outcome: r.Outcome.Reason(), Steps: taken(s.trail.all(begun)),
 	}
 }
 

@@ -45,8 +45,7 @@ type roll struct {
 	*Roller
 	lock Lock
 	kube live.Kube
-	// trail is what this run did.
-	trail []status.TakenStep
+	trail trail
 	// conflicts and retries count failures in a row.
 	conflicts, retries int
 	waitingFor         string
@@ -125,12 +124,12 @@ func (s *roll) act(ctx context.Context, decision rollout.Decision) (*status.Repo
 	switch d := decision.(type) {
 	case rollout.Do:
 		if s.outOfTime() {
-			return ended(s.report(decision))
+			return ended(s.pause(ctx, decision))
 		}
 		return nil, s.do(ctx, d.Step)
 	case rollout.Wait:
 		if s.outOfTime() || d.ResumedBy == rollout.AwaitedNothing || s.wait(ctx, d) != nil {
-			return ended(s.report(decision))
+			return ended(s.pause(ctx, decision))
 		}
 	case rollout.Stalled:
 		return ended(s.end(ctx, decision, d.Remembered))
@@ -164,8 +163,23 @@ func (s *roll) outOfTime() bool {
 	}
 }
 
+// pause ends the pass in the middle of a roll: the next one goes on with it.
+func (s *roll) pause(ctx context.Context, decision rollout.Decision) status.Report {
+	s.trail.waited(s.Now())
+	report := s.report(decision)
+	if s.kube.Book.Roll == nil || len(s.trail.fresh()) == 0 {
+		return report
+	}
+	// Only the report's steps depend on it: a failure here is no reason to call the pass failed.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	_ = s.writeBook(ctx, s.kube.Book)
+	return report
+}
+
 // wait pauses until the next look.
 func (s *roll) wait(ctx context.Context, w rollout.Wait) error {
+	s.trail.waits(w, s.Now())
 	if w.Why != s.waitingFor {
 		s.waitingFor = w.Why
 		s.Progress.Event(Event{Cluster: s.Report.Cluster, Kind: WaitBegun, Text: w.Why})
@@ -187,6 +201,7 @@ func (s *roll) wait(ctx context.Context, w rollout.Wait) error {
 
 // end closes the roll in the logbook, when there is one and it is over, and reports.
 func (s *roll) end(ctx context.Context, decision rollout.Decision, over bool) status.Report {
+	s.trail.waited(s.Now())
 	report := s.report(decision)
 	if s.kube.Book.Roll == nil || !over {
 		return report
@@ -210,11 +225,12 @@ func (s *roll) end(ctx context.Context, decision rollout.Decision, over bool) st
 
 // writeBook writes the logbook under the version that was observed.
 func (s *roll) writeBook(ctx context.Context, book logbook.Book) error {
-	book.Fence, book.Owner = s.lock.Fence(), s.Want.Owner
+	book.Fence, book.Owner, book.Roll = s.lock.Fence(), s.Want.Owner, s.trail.into(book.Roll)
 	version, err := s.Target.Books.WriteBook(ctx, s.kube.BookVersion, book)
 	if err != nil {
 		return err
 	}
+	s.trail.written = len(s.trail.steps)
 	s.kube.Book, s.kube.BookVersion = book, version
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
-	"github.com/theseus-gitops/theseus/reconcile/status"
 )
 
 // stepDeadline bounds a step that has begun and is no longer interrupted by a wish to stop.
@@ -36,10 +35,10 @@ func (s *roll) do(ctx context.Context, step rollout.Step) error {
 	took := s.Now().Sub(began)
 	if err != nil {
 		s.Progress.Event(Event{Cluster: s.Report.Cluster, Kind: StepFailed, Step: step, Took: took, Text: err.Error()})
-		return s.giveUp(ctx, step, err)
+		return s.giveUp(ctx, step, began, err)
 	}
 	s.conflicts, s.retries, s.waitingFor = 0, 0, ""
-	s.trail = append(s.trail, status.TakenStep{Step: step.Name(), Subject: step.Subject, Duration: status.Duration(took)})
+	s.trail.done(step, began, took)
 	s.Progress.Event(Event{Cluster: s.Report.Cluster, Kind: StepDone, Step: step, Took: took})
 	return nil
 }
@@ -82,7 +81,7 @@ func (s *roll) execute(ctx context.Context, step rollout.Step) error {
 }
 
 // giveUp remembers a failed target, so that neither this pass nor the next tries it again; other errors it hands on.
-func (s *roll) giveUp(ctx context.Context, step rollout.Step, err error) error {
+func (s *roll) giveUp(ctx context.Context, step rollout.Step, began time.Time, err error) error {
 	var failure *rollout.Failure
 	if !errors.As(err, &failure) {
 		return fmt.Errorf("%s %s: %w", step.Name(), step.Subject, err)
@@ -91,5 +90,7 @@ func (s *roll) giveUp(ctx context.Context, step rollout.Step, err error) error {
 	if record == nil {
 		return fmt.Errorf("%s %s: %w", step.Name(), step.Subject, err)
 	}
+	s.trail.done(step, began, s.Now().Sub(began))
+	s.trail.add(record.Name(), record.Subject, 0)
 	return s.execute(ctx, *record)
 }

@@ -58,6 +58,15 @@ type Roll struct {
 	Revision string    `json:"revision"`
 	// From says what the cluster ran when the roll began.
 	From Versions `json:"from"`
+	// Steps are those that were done, as far as they were written down.
+	Steps []TakenStep `json:"steps,omitempty"`
+}
+
+// TakenStep is a step, or a wait between two, that is over.
+type TakenStep struct {
+	Step    string  `json:"step"`
+	Subject string  `json:"subject,omitempty"`
+	Seconds float64 `json:"seconds"`
 }
 
 // Versions names what a cluster runs or ran.

@@ -24,6 +24,8 @@ type Wait struct {
 	// Until is when the wait becomes a failure or ends by itself.
 	Until time.Time
 	Why   string
+	// Subject is what is waited for, "deployment/coredns".
+	Subject string
 	// ResumedBy is the model of what is waited for: the plan goes on as if it had happened.
 	ResumedBy Awaited
 }

@@ -35,7 +35,7 @@ func (d *dns) await() Decision {
 			Remedy:  "correct the tag or the Corefile, or set spec.retry to try again; the new pods were removed, so look at what they said while the next try runs: " + lookAtPods,
 		})}
 	}
-	return Wait{Until: deadline, Why: "CoreDNS " + tagOf(d.deploy.Image) + ": " + d.rolloutState(), ResumedBy: AwaitedDNSRollout}
+	return Wait{Until: deadline, Why: "CoreDNS " + tagOf(d.deploy.Image) + ": " + d.rolloutState(), Subject: subjectDeployment, ResumedBy: AwaitedDNSRollout}
 }
 
 const lookAtPods = "kubectl -n kube-system logs -l k8s-app=kube-dns --prefix --previous"
@@ -63,7 +63,7 @@ func (d *dns) serving() Decision {
 			Remedy:  "see why the pods fail (kubectl -n kube-system describe pods -l k8s-app=kube-dns); Theseus did not change anything here that it could put back",
 		}}
 	}
-	return Wait{Until: d.now.Add(dnsRolloutTimeout), Why: "CoreDNS " + d.to + " is there, but not all of its pods are available: " + d.rolloutState(), ResumedBy: AwaitedNothing}
+	return Wait{Until: d.now.Add(dnsRolloutTimeout), Why: "CoreDNS " + d.to + " is there, but not all of its pods are available: " + d.rolloutState(), Subject: subjectDeployment, ResumedBy: AwaitedNothing}
 }
 
 // remembered is the stall from the logbook's memory of this target, with what serves instead.
@@ -101,7 +101,7 @@ func (d *dns) awaitRestored() Decision {
 			Remedy:  "see why the pods fail (kubectl -n kube-system describe pods -l k8s-app=kube-dns); the Corefile that worked is in key Corefile-backup or Corefile of ConfigMap kube-system/coredns",
 		}}
 	}
-	return Wait{Until: deadline, Why: "CoreDNS " + tagOf(d.run.From) + " is being put back: " + d.rolloutState(), ResumedBy: AwaitedDNSRollout}
+	return Wait{Until: deadline, Why: "CoreDNS " + tagOf(d.run.From) + " is being put back: " + d.rolloutState(), Subject: subjectDeployment, ResumedBy: AwaitedDNSRollout}
 }
 
 func (d *dns) deadline() time.Time {

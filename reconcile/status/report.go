@@ -38,6 +38,8 @@ type Report struct {
 	// Plan is nil when there is none.
 	Plan    *Plan
 	Notices []string
+	// Taken are the steps of this pass, for the command's output; the document does not hold them.
+	Taken []TakenStep
 	// Finished is the roll that ended in this pass; nil when none did.
 	Finished *Entry
 }
