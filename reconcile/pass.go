@@ -23,8 +23,8 @@ type Pass struct {
 	Progress  Progress
 	// Repository is the fleet repository's name in logbooks, the same however its URL is spelled.
 	Repository string
-	Now       func() time.Time
-	Sleep     func(ctx context.Context, d time.Duration) error
+	Now        func() time.Time
+	Sleep      func(ctx context.Context, d time.Duration) error
 	// PollEvery is the pause between two looks while something is awaited.
 	PollEvery time.Duration
 	// Parallel is how many clusters are worked on at once.

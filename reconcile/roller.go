@@ -43,8 +43,8 @@ type Roller struct {
 // roll is the state of one Roll; all of it can be observed again.
 type roll struct {
 	*Roller
-	lock Lock
-	kube live.Kube
+	lock  Lock
+	kube  live.Kube
 	trail trail
 	// conflicts and retries count failures in a row.
 	conflicts, retries int

@@ -114,7 +114,7 @@ func (a *app) pass(ctx context.Context, f fleetFlags, log logFlags) (*pass, erro
 		Pass: reconcile.Pass{
 			Source: repo, Status: repo, Connector: connector{secrets: secrets}, Progress: progress,
 			Repository: repo.Identity(),
-			Now: time.Now, Sleep: sleep, PollEvery: 2 * time.Second, Parallel: 4, Only: f.clusters,
+			Now:        time.Now, Sleep: sleep, PollEvery: 2 * time.Second, Parallel: 4, Only: f.clusters,
 		},
 		end: progress.end,
 	}, nil

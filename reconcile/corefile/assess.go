@@ -84,7 +84,7 @@ func (a *assessor) judge() Assessment {
 				"before), and the way starts before %s, so the Corefile may need changes that nobody can name; choose a known version, or set "+
 				"coreDNS.skipCorefileMigration after checking the Corefile", unknown, highestKnown(), bare(settled)))
 		}
-		a.warn("CoreDNS %s is unknown to the migration library, which knows versions up to %s: the Corefile is left as it is", unknown, highestKnown())
+		a.warn("CoreDNS %s is not among the versions of the migration library (%s): the Corefile is left as it is", unknown, nearest(unknown))
 		return a.finish(a.unchanged(fmt.Sprintf("from %s on, no version needs a change of the Corefile", bare(settled))))
 	}
 	return a.judgeKnown()
@@ -121,26 +121,50 @@ func (a *assessor) finish(judged Assessment) Assessment {
 	if reason := a.checkImports(); reason != "" {
 		return a.refused(reason)
 	}
-	judged.Notices = tidy(a.notices)
 	after, err := parse(judged.Corefile)
 	if err != nil {
 		return a.refused(err.Error())
 	}
-	if reason := a.goneDirective(after, "the Corefile"); reason != "" {
+	if reason := a.goneDirective(after, a.place); reason != "" {
 		return a.refused(reason)
 	}
+	a.warnAboutForeign()
+	judged.Notices = tidy(a.notices)
 	return judged
 }
 
-func (a *assessor) goneDirective(blocks []block, where string) string {
+// place says where in the Corefile that was given a directive stands, also when a migration has moved it since.
+func (a *assessor) place(d directive) string {
+	for _, b := range a.blocks {
+		for _, own := range b.body {
+			if own.name == d.name {
+				return fmt.Sprintf("the Corefile, line %d", own.line)
+			}
+		}
+	}
+	return fmt.Sprintf("the migrated Corefile, line %d", d.line)
+}
+
+func (a *assessor) goneDirective(blocks []block, place func(directive) string) string {
 	for _, b := range blocks {
 		for _, d := range b.body {
 			if gone, ok := removedBetween(d.name, a.hop.from, a.hop.to); ok {
-				return fmt.Sprintf("%s, line %d: CoreDNS has no plugin %q since %s and would not start; %s", where, d.line, d.name, bare(gone.since), gone.remedy)
+				return fmt.Sprintf("%s: CoreDNS has no plugin %q since %s and would not start; %s", place(d), d.name, bare(gone.since), gone.remedy)
 			}
 		}
 	}
 	return ""
+}
+
+// warnAboutForeign names plugins that the running version does not have either: only a build of one's own can.
+func (a *assessor) warnAboutForeign() {
+	for _, b := range a.blocks {
+		for _, d := range b.body {
+			if gone, ok := removedBy(d.name, a.hop.from); ok {
+				a.warn("line %d: CoreDNS has no plugin %q since %s; it is kept, because a build of your own may have it", d.line, d.name, bare(gone.since))
+			}
+		}
+	}
 }
 
 // warnAboutVariables names plugins that only CoreDNS's environment knows.

@@ -34,6 +34,7 @@ type row struct {
 	want       corefile.Outcome
 	reason     string   // part of the reason
 	notices    []string // "severity plugin option", exactly these; nil: not looked at
+	says       string   // part of a notice
 	contains   []string // parts of the resulting Corefile
 	containsNo []string
 }
@@ -53,6 +54,9 @@ func run(t *testing.T, rows []row) {
 			}
 			if !strings.Contains(got.Reason, r.reason) {
 				t.Errorf("reason %q lacks %q", got.Reason, r.reason)
+			}
+			if !slices.ContainsFunc(got.Notices, func(n corefile.Notice) bool { return strings.Contains(n.Message, r.says) }) && r.says != "" {
+				t.Errorf("no notice says %q: %v", r.says, got.Notices)
 			}
 			if r.notices != nil && !slices.Equal(short(got.Notices), r.notices) {
 				t.Errorf("notices %q, want %q", short(got.Notices), r.notices)
@@ -163,6 +167,9 @@ func TestReports(t *testing.T) {
 		{name: "corefile-migration 87: the default of kubeadm 1.32", from: "v1.11.3", to: "v1.14.6", in: kubeadmDefaults()[21].corefile, want: corefile.Unchanged, notices: []string{}},
 		{name: "kubespray 6596: unknown source before 1.8.3", from: "1.6.8", to: "1.7.0", in: custom, want: corefile.Refused, reason: "1.6.8 is not a compatible version"},
 		{name: "kubespray 5960: newer than the library", from: "v1.15.0", to: "v1.99.0", in: custom, want: corefile.Unchanged, notices: []string{"warning"}},
+		{name: "between two versions that the library knows", from: "v1.14.6", to: "v1.14.8", in: custom, want: corefile.Unchanged, says: "1.14.7 and 1.15.0 are the nearest"},
+		{name: "a plugin that only a build of one's own has", from: "1.6.7", to: "1.7.0", in: full("proxy . 10.0.0.2"), want: corefile.Unchanged, says: "no plugin \"proxy\" since 1.5.0"},
+		{name: "the line is that of the Corefile given", from: "1.3.1", to: "1.14.6", in: block("proxy a.example 10.0.0.3", "federation cluster.local {\n  x y\n}", "proxy . 10.0.0.2"), want: corefile.Refused, reason: "the Corefile, line 3"},
 		{name: "cluster-api 5952: source newer than the library", from: "v1.99.0", to: "v1.99.1", in: custom, want: corefile.Unchanged, notices: []string{"warning"}},
 		{name: "cluster-api 13281: a version the library left out", from: "v1.11.2", to: "v1.11.3", in: custom, want: corefile.Unchanged, notices: []string{"warning"}},
 		{name: "1.8.1, which the library left out, to itself", from: "v1.8.1", to: "v1.8.1", in: custom, want: corefile.Unchanged, notices: []string{}},

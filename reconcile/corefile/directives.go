@@ -34,6 +34,11 @@ func removedBetween(name string, from, to skew.Version) (removal, bool) {
 	return removal{}, false
 }
 
+// removedBy returns the removal that a version has behind it.
+func removedBy(name string, version skew.Version) (removal, bool) {
+	return removedBetween(name, skew.Version{}, version)
+}
+
 // DirectiveNames returns the names of all plugins that a Corefile uses, snippets included, sorted and each once. What an
 // import brings from another file is not seen. The error is a *SyntaxError.
 func DirectiveNames(corefile string) ([]string, error) {

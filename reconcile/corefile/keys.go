@@ -42,7 +42,7 @@ func (a *assessor) checkKey(i importLine, key string) ([]block, string) {
 	if err != nil {
 		return nil, fmt.Sprintf("%s: %v: CoreDNS could not load it; correct it first", where, err)
 	}
-	if reason := a.goneDirective(blocks, where); reason != "" {
+	if reason := a.goneDirective(blocks, func(d directive) string { return fmt.Sprintf("%s, line %d", where, d.line) }); reason != "" {
 		return nil, reason
 	}
 	if a.hop.from.Compare(settled) >= 0 {

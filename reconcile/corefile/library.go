@@ -26,6 +26,32 @@ func known(v skew.Version) bool {
 	return ok
 }
 
+// nearest names the library's versions around one that it lacks, "1.14.6 and 1.15.0 are the nearest".
+func nearest(unknown string) string {
+	wanted, err := skew.ParseTag(unknown)
+	if err != nil {
+		return "up to " + highestKnown()
+	}
+	var below, above string
+	for _, text := range migration.ValidVersions() {
+		v, err := skew.ParseTag(text)
+		switch {
+		case err != nil:
+		case v.Compare(wanted) < 0:
+			below = text
+		case above == "":
+			above = text
+		}
+	}
+	switch {
+	case above == "":
+		return below + " is the newest"
+	case below == "":
+		return above + " is the oldest"
+	}
+	return below + " and " + above + " are the nearest"
+}
+
 func highestKnown() string {
 	versions := migration.ValidVersions()
 	return versions[len(versions)-1]

@@ -82,7 +82,7 @@ const scaledToZero = "CoreDNS: Deployment kube-system/coredns is scaled to 0, so
 func texts(notices []corefile.Notice) []string {
 	var out []string
 	for _, n := range notices {
-		out = append(out, fmt.Sprintf("CoreDNS: %s: %s", n.Severity, n.Message))
+		out = append(out, "CoreDNS: "+strings.TrimPrefix(n.Message, "CoreDNS "))
 	}
 	return out
 }
