@@ -12,11 +12,15 @@ lab() { go run -C test/lab ./cmd/lab "$@"; }
 bold='' dim='' plain=''
 if [[ -t 1 ]]; then bold=$'\033[1m' dim=$'\033[2m' plain=$'\033[0m'; fi
 say() { printf '\n%s── %s%s\n' "$bold" "$*" "$plain"; }
-show() { printf '%s$ %s%s\n' "$dim" "$*" "$plain"; "$@"; }
+show() { printf '%s$%s%s\n' "$dim" "$(printf ' %q' "$@")" "$plain"; "$@"; }
+export GIT_PAGER=cat
 
 if [[ ${1:-} == down ]]; then
   lab down --name demo
-  rm -rf "$demo"
+  if [[ -e $demo ]]; then
+    rm -rf "$demo"
+    echo "removed the demo's cluster and $demo (fleet repository, secrets)"
+  fi
   exit
 fi
 
@@ -24,7 +28,10 @@ began=$SECONDS
 say "A real kubeadm cluster: v1.36.3, etcd 3.6.16, CoreDNS v1.14.2 (built from source the first time)"
 lab up --name demo
 built=$((SECONDS - began))
-rm -rf "$demo"
+if [[ -e $demo ]]; then
+  echo "the fleet repository of an earlier demo is replaced: $demo"
+  rm -rf "$demo"
+fi
 mkdir -p "$demo/secrets/seed-dev-1"
 install -m 600 "$(lab kubeconfig --name demo)" "$demo/secrets/seed-dev-1/kubeconfig"
 
@@ -86,8 +93,12 @@ spec:
     imageTag: v1.14.6
 CLUSTER
 git -C "$demo/fleet" add -A
-git -C "$demo/fleet" -c user.name=Demo -c user.email=demo@example.com commit -q -m "seed-dev-1: CoreDNS v1.14.6"
+git -C "$demo/fleet" config user.name Demo
+git -C "$demo/fleet" config user.email demo@example.com
+git -C "$demo/fleet" commit -q -m "seed-dev-1: CoreDNS v1.14.6"
 git -C "$demo/fleet" push -q origin HEAD:main
+cat "$demo/fleet/fleet.yaml"
+echo ---
 cat "$demo/fleet/clusters/seed-dev-1.yaml"
 
 theseus() { show bin/theseus "$@" --repo "$demo/fleet.git" --secrets "$demo/secrets"; }
@@ -114,8 +125,12 @@ theseus status
 cat <<END
 
 The demo took $((SECONDS - began)) s, $built s of them for the cluster. Look further:
-  git -C $demo/fleet.git show theseus/status:status/clusters/seed-dev-1.yaml
-  edit $demo/fleet/clusters/seed-dev-1.yaml (back to v1.14.2, or v1.14.8, which never starts), commit, push, then
+  git --no-pager -C $demo/fleet.git show theseus/status:status/clusters/seed-dev-1.yaml
+  export KUBECONFIG=$demo/secrets/seed-dev-1/kubeconfig      # for kubectl
+Upgrade by commit: v1.14.2 is the way back, v1.14.8 never starts, v1.14.7 starts and is never ready
+  sed -i 's/imageTag: .*/imageTag: v1.14.2/' $demo/fleet/clusters/seed-dev-1.yaml
+  git -C $demo/fleet commit -qam "seed-dev-1: another CoreDNS" && git -C $demo/fleet push -q origin HEAD:main
   bin/theseus plan --repo $demo/fleet.git --secrets $demo/secrets
-Take it down: make demo-down
+  bin/theseus reconcile --repo $demo/fleet.git --secrets $demo/secrets
+Take it down, with the fleet repository and your changes in it: make demo-down
 END
