@@ -164,29 +164,32 @@ func TestCanaryRefuses(t *testing.T) {
 	noLoop(t, f, after)
 }
 
-// With a canary that sees nothing, the Deployment's own pods fail: everything is put back and serves.
+// With a canary that sees nothing, the Deployment's own pods fail: everything is put back and serves. The way back to
+// what ran before that is still known.
 func TestRestoreAfterBlindCanary(t *testing.T) {
 	reset(t, oldTag, commented)
 	f := newFleet(t, lab.Kubeconfig)
+	f.want(newTag)
+	f.run(0, "reconcile")
 	f.want(canaryOnlyTag)
 	kubeadm := kubeadmConfig(t)
 	dns := probe(t)
 	f.run(22, "reconcile", "--detailed-exitcode")
 	dns.stop(t)
 	after := observe(t)
-	if after.image != imagePrefix+oldTag || after.data["Corefile"] != commented || after.ready != 2 {
+	if after.image != imagePrefix+newTag || after.data["Corefile"] != commented || after.ready != 2 {
 		t.Fatalf("not as before: %s", describe(after))
 	}
 	if got := kubeadmConfig(t); dnsSection(got) != dnsSection(kubeadm) {
 		t.Errorf("kubeadm-config's dns section was not put back:\n%s", got)
 	}
-	mustContain(t, "status document", f.file("status/clusters/e2e.yaml"), "reason: DNSRolloutFailed", "remedy:", "outcome: Stalled")
+	mustContain(t, "status document", f.file("status/clusters/e2e.yaml"), "reason: DNSRolloutFailed", "remedy:", "outcome: Stalled", newTag+" runs as before")
 	noLoop(t, f, after)
 
-	f.want(newTag) // a new commit is the way out
+	f.want(oldTag)
 	f.run(0, "reconcile")
-	if got := observe(t).image; got != imagePrefix+newTag {
-		t.Errorf("after the corrected spec: %s", got)
+	if got := observe(t).image; got != imagePrefix+oldTag {
+		t.Errorf("after going back to what ran before: %s", got)
 	}
 }
 

@@ -7,6 +7,7 @@ package e2e
 import (
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -130,6 +131,33 @@ func expireLease(t *testing.T) {
 	}
 }
 
+// Killed while its canary runs, and then the spec is reverted: the next run finds everything as wanted but the canary,
+// and removes it.
+func TestKilledThenReverted(t *testing.T) {
+	reset(t, oldTag, commented)
+	p := newProxy(t)
+	f := newFleet(t, lab.Kubeconfig)
+	f.secret(p.kubeconfig)
+	f.want(newTag)
+	const canaryPod = 3 // after the logbook and the canary's ConfigMap
+	if !killedAfter(t, f, p, canaryPod) || len(leftovers(t)) != 2 {
+		t.Fatalf("the kill after %s left %v, want pod and ConfigMap of the canary", p.last(), leftovers(t))
+	}
+	expireLease(t)
+	p.after(0, nil)
+	f.want(oldTag)
+	mustContain(t, "plan", f.run(10, "plan").out, "remove-canary")
+	f.run(0, "reconcile")
+	if left := leftovers(t); left != nil {
+		t.Errorf("the canary left %v", left)
+	}
+	after := observe(t)
+	if after.image != imagePrefix+oldTag || after.data["Corefile"] != commented {
+		t.Errorf("not as before: %s", describe(after))
+	}
+	f.run(0, "plan")
+}
+
 // The API server goes away in the middle for longer than a request waits: the run says so, and the next one goes on.
 func TestAPIServerGoneInTheMiddle(t *testing.T) {
 	reset(t, oldTag, commented)
@@ -160,7 +188,7 @@ func TestTerminated(t *testing.T) {
 	cmd := f.command("reconcile")
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
-	p.after(3, func() { _ = cmd.Process.Signal(os.Interrupt) })
+	p.after(3, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
