@@ -3,10 +3,10 @@
 package gitsource
 
 import (
-	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -71,12 +71,23 @@ type PushRefusedError struct {
 
 // Error names the branch, the server's words and the ways out.
 func (e *PushRefusedError) Error() string {
-	return fmt.Sprintf("git %s: the server refused the push to branch %s, and nobody else moved it, so this is a rule there: %s; "+
-		"let this committer push to the branch, or choose another branch for status", e.Where, e.Branch, cmp.Or(e.Words, "no reason given"))
+	return fmt.Sprintf("git %s: the server refused the push to branch %s, and nobody else moved it, so this is a rule there; %s; "+
+		"let this committer push to the branch, or choose another branch for status", e.Where, e.Branch, said(e.Words))
+}
+
+// said marks words as the server's: in quotes, so that they can't pass for ours.
+func said(words string) string {
+	if words == "" {
+		return "the server gave no reason"
+	}
+	return fmt.Sprintf("the server said %q", words)
 }
 
 // maxWords bounds foreign text inside our messages.
 const maxWords = 600
+
+// escapes are what terminals act on: colours, cursor moves, titles, links (ECMA-48, CSI and OSC).
+var escapes = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)`)
 
 // scrubber removes secrets and control characters from foreign text.
 type scrubber struct{ secrets []string }
@@ -98,7 +109,7 @@ func (s scrubber) clean(text string) string {
 	for _, secret := range s.secrets {
 		text = strings.ReplaceAll(text, secret, "[redacted]")
 	}
-	text = dropUserinfo(text)
+	text = dropUserinfo(escapes.ReplaceAllString(text, ""))
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t' || r == '\r':

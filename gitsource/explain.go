@@ -3,7 +3,6 @@
 package gitsource
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -61,10 +60,10 @@ func (r *Repo) explainAccess(e *Error, s service, err error, f facts) {
 		e.Kind, e.Why = ErrNotFound, "the server answered 404"
 		e.Hint = "check the URL; many hosts also answer 404 when the credentials give no access"
 	case f.ended && s == receivePack:
-		e.Kind, e.Why = ErrAuth, "the server ended the push before it began: "+cmp.Or(words, "no reason given")
+		e.Kind, e.Why = ErrAuth, "the server ended the push before it began; "+said(words)
 		e.Hint = "check that the key has write access"
 	case f.ended:
-		e.Kind, e.Why = ErrNotFound, "the server ended without listing a repository: "+cmp.Or(words, "no reason given")
+		e.Kind, e.Why = ErrNotFound, "the server ended without listing a repository; "+said(words)
 		e.Hint = "check the path, and that the key has read access"
 	case errors.As(err, &cert):
 		e.Kind, e.Why = ErrConfig, "the server's certificate is not trusted: "+r.scrub.clean(cert.Unwrap().Error())
@@ -74,7 +73,7 @@ func (r *Repo) explainAccess(e *Error, s service, err error, f facts) {
 	default:
 		e.Why = r.scrub.clean(err.Error())
 		if words != "" {
-			e.Why += " (server: " + words + ")"
+			e.Why += "; " + said(words)
 		}
 	}
 }
