@@ -40,6 +40,8 @@ type Error struct {
 	Kind error
 	// RetryAfter is how long the server asked us to stay away; 0 when it did not say.
 	RetryAfter time.Duration
+
+	late string // how long was waited for an answer that did not come, "within 2m0s"; "" for all else
 }
 
 // Error joins where, why and what to do.

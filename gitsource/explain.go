@@ -26,10 +26,14 @@ func (r *Repo) explain(run, exchange context.Context, s service, err error, f fa
 	case f.overLimit:
 		e.Kind, e.Why = ErrLimit, fmt.Sprintf("the server sent more than %d bytes", r.opts.Limits.RepoBytes)
 		e.Hint = "remove big files from the branch, keep the fleet in a repository of its own, or raise the limit"
+	case errors.Is(run.Err(), context.Canceled):
+		e.Kind, e.Why = run.Err(), "the run was stopped"
 	case run.Err() != nil:
-		e.Kind, e.Why = run.Err(), "the run was stopped or its time is over"
+		e.Kind, e.late = run.Err(), "within the time that was left for it"
+		e.Why, e.Hint = "no complete answer "+e.late, "the next run tries again"
 	case exchange.Err() != nil:
-		e.Why, e.Hint = fmt.Sprintf("no complete answer within %s", r.opts.Timeout), "the next run tries again"
+		e.late = fmt.Sprintf("within %s", r.opts.Timeout)
+		e.Why, e.Hint = "no complete answer "+e.late, "the next run tries again"
 	case f.sha256:
 		e.Kind, e.Why = ErrUnsupported, "the repository uses SHA-256 object ids (object-format=sha256), which are not supported yet"
 		e.Hint = "use a repository with SHA-1 object ids"

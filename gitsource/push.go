@@ -72,7 +72,7 @@ func (r *Repo) settled(ctx context.Context, u update, answered bool) (plumbing.H
 	return r.resolve(ctx, u)
 }
 
-// isFinal says that trying again at once is useless.
+// isFinal says that trying again at once is useless. What took all the time that an answer may take would take it again.
 func isFinal(err error) bool {
 	for _, kind := range []error{ErrAuth, ErrHostKey, ErrConfig, ErrNotFound, ErrUnsupported, ErrLimit, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, kind) {
@@ -80,7 +80,7 @@ func isFinal(err error) bool {
 		}
 	}
 	var e *Error
-	return errors.As(err, &e) && e.RetryAfter > 0
+	return errors.As(err, &e) && (e.RetryAfter > 0 || e.late != "")
 }
 
 func (r *Repo) resolve(ctx context.Context, u update) (plumbing.Hash, error) {
@@ -106,12 +106,13 @@ func (r *Repo) send(ctx context.Context, u update) (answer, error) {
 		return answer{}, err
 	}
 	var a answer
+	progress := &tail{}
+	asked := false
 	err = r.exchange(ctx, receivePack, func(ctx context.Context, w wire, adv *packp.AdvRefs) error {
 		if adv.References[u.ref.String()] != u.old {
 			a.moved = true
 			return nil
 		}
-		progress := &tail{}
 		req := packp.NewReferenceUpdateRequestFromCapabilities(adv.Capabilities)
 		if adv.Capabilities.Supports(capability.Sideband64k) {
 			_ = req.Capabilities.Set(capability.Sideband64k)
@@ -119,6 +120,7 @@ func (r *Repo) send(ctx context.Context, u update) (answer, error) {
 		req.Commands = []*packp.Command{{Name: u.ref, Old: u.old, New: u.new}}
 		req.Packfile = io.NopCloser(bytes.NewReader(pack))
 		req.Progress = progress
+		asked = true
 		report, err := w.push(ctx, req)
 		if err != nil {
 			return err
@@ -130,6 +132,14 @@ func (r *Repo) send(ctx context.Context, u update) (answer, error) {
 		a.words += " " + progress.String() + " " + w.facts().words
 		return nil
 	})
+	var e *Error
+	if asked && errors.As(err, &e) && e.late != "" {
+		e.Why = fmt.Sprintf("the push to branch %s got no answer %s", u.ref.Short(), e.late)
+		if words := r.scrub.clean(progress.String()); words != "" {
+			e.Why += "; until then " + said(words)
+		}
+		e.Hint = "look at what the server does at a push, its hooks first (pre-receive, update, post-receive); the next run tries again"
+	}
 	return a, err
 }
 

@@ -182,12 +182,15 @@ func (p *Pass) plan(ctx context.Context, f fleet, m member) ClusterResult {
 	return ClusterResult{Report: report, Plan: plan}
 }
 
+// publishDeadline leaves room for a push that gets no answer within its own limit, and for finding out what became of it.
+const publishDeadline = 5 * time.Minute
+
 // publish commits what is new in the reports, and nothing when nothing is.
 func (p *Pass) publish(ctx context.Context, f fleet, reports []status.Report) error {
 	target := f.repo.Status
 	body := status.Commit{Path: target.Path, Stages: f.stages, Clusters: f.known, Reports: reports, Now: p.Now()}
 	// What was done is told even when the process is asked to end.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishDeadline)
 	defer cancel()
 	present, err := p.Status.Read(ctx, target.Branch, target.Path)
 	if err != nil {
