@@ -84,6 +84,8 @@ type Live struct {
 	KubeletVersions []string `yaml:"kubeletVersions,omitempty" json:"kubeletVersions,omitempty"`
 	// CoreDNS is the tag of the Deployment's image; its digest when it has no tag.
 	CoreDNS string `yaml:"coreDNS,omitempty" json:"coreDNS,omitempty"`
+	// CoreDNSBefore is the tag that ran before, while the one in CoreDNS is not verified yet.
+	CoreDNSBefore string `yaml:"coreDNSBefore,omitempty" json:"coreDNSBefore,omitempty"`
 	// StaleSince is the first pass that could not observe the cluster any more, zero while it can be observed.
 	StaleSince time.Time `yaml:"staleSince,omitempty" json:"staleSince,omitzero"`
 }
@@ -114,11 +116,13 @@ type Failure struct {
 
 // Entry is one roll that ended.
 type Entry struct {
-	Revision string    `yaml:"revision,omitempty" json:"revision,omitempty"`
-	From     Versions  `yaml:"from,omitempty" json:"from,omitzero"`
-	To       Versions  `yaml:"to,omitempty" json:"to,omitzero"`
-	Started  time.Time `yaml:"started" json:"started"`
-	Ended    time.Time `yaml:"ended" json:"ended"`
+	Revision string   `yaml:"revision,omitempty" json:"revision,omitempty"`
+	From     Versions `yaml:"from,omitempty" json:"from,omitzero"`
+	To       Versions `yaml:"to,omitempty" json:"to,omitzero"`
+	// Attempted is what the spec wanted, as far as the roll did not reach it.
+	Attempted Versions  `yaml:"attempted,omitempty" json:"attempted,omitzero"`
+	Started   time.Time `yaml:"started" json:"started"`
+	Ended     time.Time `yaml:"ended" json:"ended"`
 	// Outcome is Outcome.Reason of how it ended, "Converged".
 	Outcome string      `yaml:"outcome" json:"outcome"`
 	Steps   []TakenStep `yaml:"steps,omitempty" json:"steps,omitempty"`

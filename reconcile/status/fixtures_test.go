@@ -92,6 +92,25 @@ func stalled(name, stage string) status.Report {
 	return r
 }
 
+// unverified is a cluster whose Deployment has the new image already, while its run is open.
+func unverified(name, stage string) status.Report {
+	r := changing(name, stage)
+	r.Live = kube("v1.36.3", "v1.14.6", "v1.36.3")
+	r.Live.DNS.Config = &live.DNSConfig{Run: &live.DNSRun{
+		From: "registry.k8s.io/coredns/coredns:v1.14.2", To: "registry.k8s.io/coredns/coredns:v1.14.6",
+	}}
+	return r
+}
+
+// putBack is a cluster whose new pods were no good, after everything was put back.
+func putBack(name, stage string) status.Report {
+	r := stalled(name, stage)
+	r.Failure.Reason = "DNSVerifyFailed"
+	r.Finished = finished("2026-11-30T09:00:00Z", "2026-11-30T09:04:00Z")
+	r.Finished.Outcome, r.Finished.To, r.Finished.Attempted = status.Stalled.Reason(), r.Finished.From, status.Versions{CoreDNS: "v1.14.6"}
+	return r
+}
+
 func unreachable(name, stage string) status.Report {
 	r := converged(name, stage)
 	r.Outcome, r.Live = status.Unreachable, nil

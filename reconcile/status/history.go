@@ -5,6 +5,7 @@ package status
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -34,18 +35,33 @@ func mergeHistory(before []Entry, finished *Entry) []Entry {
 
 func tidyEntry(e Entry) Entry {
 	out := Entry{
-		Revision: line(e.Revision),
-		From:     tidyVersions(e.From),
-		To:       tidyVersions(e.To),
-		Started:  instant(e.Started),
-		Ended:    instant(e.Ended),
-		Outcome:  line(e.Outcome),
+		Revision:  line(e.Revision),
+		From:      tidyVersions(e.From),
+		To:        tidyVersions(e.To),
+		Attempted: tidyVersions(e.Attempted),
+		Started:   instant(e.Started),
+		Ended:     instant(e.Ended),
+		Outcome:   line(e.Outcome),
 	}
 	for _, s := range e.Steps {
 		took := time.Duration(s.Duration).Round(100 * time.Millisecond)
 		out.Steps = append(out.Steps, TakenStep{Step: line(s.Step), Subject: line(s.Subject), Duration: Duration(took)})
 	}
 	return out
+}
+
+// whatChanged is what a roll did to versions, as a text.
+func whatChanged(e Entry) string {
+	return cmp.Or(strings.Join(changes(e.From, e.To), ", "), putBack(e), "no version changed")
+}
+
+// putBack is what a roll that changed no version was to change, "CoreDNS v1.14.6 → v1.14.7: put back".
+func putBack(e Entry) string {
+	tried := changes(e.From, e.Attempted)
+	if len(tried) == 0 || len(changes(e.From, e.To)) > 0 || e.Outcome == Converged.Reason() {
+		return ""
+	}
+	return strings.Join(tried, ", ") + ": put back"
 }
 
 // changes are the versions that differ, as texts, "CoreDNS v1.14.2 → v1.14.6". What is not known on both sides is no change.

@@ -62,15 +62,26 @@ func happened(r Report) string {
 		}
 		return cmp.Or(what, line(r.Why), r.Outcome.Word())
 	case Stalled:
-		if r.Failure != nil {
-			what = line(r.Failure.Reason + ": " + r.Failure.Message)
-		}
-		return r.Outcome.Word() + ": " + cmp.Or(what, line(r.Why), "needs a person")
+		return stalledBy(r)
 	case Waiting, Invalid, Unreachable, Transient:
 		return strings.TrimSuffix(r.Outcome.Word()+": "+line(r.Why), ": ")
 	case Locked, Unknown:
 	}
 	return r.Outcome.Word()
+}
+
+// stalledBy is what a cluster stalled by: the versions that were put back, when there are such, else the failure.
+func stalledBy(r Report) string {
+	what := line(r.Why)
+	if r.Failure != nil {
+		what = line(r.Failure.Reason + ": " + r.Failure.Message)
+		if r.Finished != nil {
+			if tried := putBack(tidyEntry(*r.Finished)); tried != "" {
+				return tried + " (" + line(r.Failure.Reason) + ")"
+			}
+		}
+	}
+	return r.Outcome.Word() + ": " + cmp.Or(what, "needs a person")
 }
 
 func versionsChanged(r Report) []string {
@@ -82,5 +93,5 @@ func versionsChanged(r Report) []string {
 		return nil
 	}
 	l := liveOf(*r.Live)
-	return changes(Versions{KubernetesVersion: l.KubernetesVersion, CoreDNS: l.CoreDNS}, tidyVersions(Versions(r.Want)))
+	return changes(Versions{KubernetesVersion: l.KubernetesVersion, CoreDNS: cmp.Or(l.CoreDNSBefore, l.CoreDNS)}, tidyVersions(Versions(r.Want)))
 }

@@ -42,9 +42,9 @@ func mixed() status.Commit {
 	lost := status.Report{Cluster: "adhoc", Outcome: status.Locked}
 	return status.Commit{
 		Stages:   []string{"dev", "staging", "prod"},
-		Clusters: []string{"dev-1", "dev-2", "staging-1", "staging-2", "staging-3", "prod-1", "prod-2", "prod-3", "prod-4", "adhoc"},
+		Clusters: []string{"dev-1", "dev-2", "dev-3", "dev-4", "staging-1", "staging-2", "staging-3", "prod-1", "prod-2", "prod-3", "prod-4", "adhoc"},
 		Reports: []status.Report{
-			done("dev-1", "dev", "2026-11-30T08:00:00Z", "2026-11-30T08:01:30Z"), noted,
+			done("dev-1", "dev", "2026-11-30T08:00:00Z", "2026-11-30T08:01:30Z"), noted, unverified("dev-3", "dev"), putBack("dev-4", "dev"),
 			changing("staging-1", "staging"), waiting("staging-2", "staging"), transient,
 			stalled("prod-1", "prod"), unreachable("prod-2", "prod"), invalid, lost,
 		},

@@ -38,7 +38,8 @@ func entry() *rapid.Generator[*status.Entry] {
 		e := &status.Entry{
 			Revision: text().Draw(t, "revision"), Outcome: text().Draw(t, "outcome"),
 			From: status.Versions(versions().Draw(t, "from")), To: status.Versions(versions().Draw(t, "to")),
-			Started: moment().Draw(t, "started"), Ended: moment().Draw(t, "ended"),
+			Attempted: status.Versions(versions().Draw(t, "attempted")),
+			Started:   moment().Draw(t, "started"), Ended: moment().Draw(t, "ended"),
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "steps") {
 			d := rapid.Int64Range(0, int64(90*time.Hour)).Draw(t, "took")
@@ -56,6 +57,9 @@ func kubes() *rapid.Generator[*live.Kube] {
 		}
 		if rapid.Bool().Draw(t, "dns") {
 			k.DNS.Deployment = &live.DNSDeployment{Image: text().Draw(t, "image")}
+		}
+		if rapid.Bool().Draw(t, "run") {
+			k.DNS.Config = &live.DNSConfig{Run: &live.DNSRun{From: text().Draw(t, "before")}}
 		}
 		return k
 	})

@@ -51,7 +51,10 @@ func StepOf(s rollout.Step) Step {
 
 // liveOf takes from an observation what the document shows.
 func liveOf(kube live.Kube) *Live {
-	l := &Live{KubernetesVersion: line(kube.ServerVersion), CoreDNS: coreDNS(kube.DNS.Deployment)}
+	l := &Live{KubernetesVersion: line(kube.ServerVersion), CoreDNSBefore: coreDNSBefore(kube.DNS)}
+	if d := kube.DNS.Deployment; d != nil {
+		l.CoreDNS = tagOf(d.Image)
+	}
 	for _, n := range kube.Nodes {
 		if v := line(n.KubeletVersion); v != "" {
 			l.KubeletVersions = append(l.KubeletVersions, v)
@@ -62,13 +65,18 @@ func liveOf(kube live.Kube) *Live {
 	return l
 }
 
-func coreDNS(d *live.DNSDeployment) string {
-	if d == nil {
+// coreDNSBefore is the tag that the Deployment had before the run that is open, once it has another image.
+func coreDNSBefore(dns live.DNS) string {
+	if dns.Config == nil || dns.Deployment == nil || !dns.Config.Run.Open() || dns.Deployment.Image == dns.Config.Run.From {
 		return ""
 	}
-	ref, err := image.Parse(d.Image)
+	return tagOf(dns.Config.Run.From)
+}
+
+func tagOf(reference string) string {
+	ref, err := image.Parse(reference)
 	if err != nil {
-		return line(d.Image) // shown as it is: what it means is rollout's business
+		return line(reference) // shown as it is: what it means is rollout's business
 	}
 	return cmp.Or(ref.Tag, ref.Digest)
 }

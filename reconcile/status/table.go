@@ -28,8 +28,8 @@ func stageTable(stage string, rows []row) string {
 			l = *r.status.Live
 		}
 		b.WriteString(tableLine(r.link, r.outcome.Symbol()+" "+state(r),
-			nowAndWanted(l.KubernetesVersion, r.status.Want.KubernetesVersion),
-			nowAndWanted(l.CoreDNS, r.status.Want.CoreDNS), since(r)))
+			versionCell(nowAndWanted(l.KubernetesVersion, r.status.Want.KubernetesVersion)),
+			versionCell(r.status.CoreDNS()), since(r)))
 	}
 	return b.String()
 }
@@ -69,16 +69,33 @@ func since(r row) string {
 	return minute(c.LastTransitionTime)
 }
 
+func versionCell(text string) string { return cmp.Or(inline(text), "–") }
+
+// CoreDNS is which CoreDNS runs and which is wanted, for people: "v1.14.2 → v1.14.6", or one of them when they are the
+// same. Of a version that is not verified yet it says so.
+func (s Status) CoreDNS() string {
+	var l Live
+	if s.Live != nil {
+		l = *s.Live
+	}
+	if l.CoreDNSBefore == "" {
+		return nowAndWanted(l.CoreDNS, s.Want.CoreDNS)
+	}
+	text := nowAndWanted(l.CoreDNSBefore, l.CoreDNS) + " (not verified yet)"
+	if s.Want.CoreDNS != "" && s.Want.CoreDNS != l.CoreDNS {
+		text += ", wanted " + s.Want.CoreDNS
+	}
+	return text
+}
+
 func nowAndWanted(now, want string) string {
 	switch {
-	case now == "" && want == "":
-		return "–"
 	case want == "" || now == want:
-		return inline(now)
+		return now
 	case now == "":
-		return "→ " + inline(want)
+		return "→ " + want
 	}
-	return inline(now) + " → " + inline(want)
+	return now + " → " + want
 }
 
 // recent are the newest rolls of the fleet.
@@ -109,8 +126,7 @@ func recent(rows []row) string {
 			took = d.Round(time.Second).String()
 		}
 		outcome := outcomeOfReason(e.Outcome)
-		what := cmp.Or(strings.Join(changes(e.From, e.To), ", "), "no version changed")
-		b.WriteString(tableLine(minute(e.Ended), e.link, outcome.Symbol()+" "+inline(e.Outcome), inline(what), took))
+		b.WriteString(tableLine(minute(e.Ended), e.link, outcome.Symbol()+" "+inline(e.Outcome), inline(whatChanged(e.Entry)), took))
 	}
 	return b.String()
 }
