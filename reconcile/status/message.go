@@ -31,7 +31,15 @@ func Subject(reports []Report) string {
 			parts = append(parts, fmt.Sprint(counts[o], " ", o.Word()))
 		}
 	}
-	return cut(fmt.Sprintf("%d clusters: %s", len(reports), strings.Join(parts, ", ")), subjectLimit)
+	for n := len(parts); ; n-- {
+		subject := fmt.Sprintf("%d clusters: %s", len(reports), strings.Join(parts[:n], ", "))
+		if n < len(parts) {
+			subject += ", …"
+		}
+		if n == 1 || len([]rune(subject)) <= subjectLimit {
+			return subject
+		}
+	}
 }
 
 // Trailers are the last lines of a commit message, three for each report, by cluster.

@@ -183,6 +183,12 @@ func TestSubjects(t *testing.T) {
 	done.Finished = finished("2026-12-01T08:00:00Z", "2026-12-01T08:02:10Z")
 	long := waiting("seed-eu-1", "dev")
 	long.Why = "fixes #1 for @team, " + strings.Repeat("and waits ", 20)
+	oneWord := waiting("seed-eu-1", "dev")
+	oneWord.Why = strings.Repeat("x", 100)
+	var many []status.Report
+	for o := status.Unknown; o <= status.Transient; o++ {
+		many = append(many, status.Report{Cluster: fmt.Sprint("c", int(o)), Outcome: o})
+	}
 	for _, tc := range []struct {
 		want    string
 		reports []status.Report
@@ -191,10 +197,14 @@ func TestSubjects(t *testing.T) {
 		{"seed-eu-1: CoreDNS v1.14.2 → v1.14.6 converged", []status.Report{done}},
 		{"seed-eu-1: as wanted", []status.Report{converged("seed-eu-1", "dev")}},
 		{"seed-eu-1: CoreDNS v1.14.2 → v1.14.6, step 3 of 5", []status.Report{changing("seed-eu-1", "dev")}},
-		{"seed-eu-1: stalled: CanaryFailed: the canary of registry.k8s.io/coredns…", []status.Report{stalled("seed-eu-1", "dev")}},
-		{"seed-eu-1: unreachable: GET https://10.0.0.1:6443/version: dial tcp 10.…", []status.Report{unreachable("seed-eu-1", "dev")}},
+		{"seed-eu-1: stalled: CanaryFailed: the canary of…", []status.Report{stalled("seed-eu-1", "dev")}},
+		{"seed-eu-1: CoreDNS v1.14.2 → v1.14.6: put back (DNSVerifyFailed)", []status.Report{putBack("seed-eu-1", "dev")}},
+		{"seed-eu-1: CoreDNS v1.14.2 → v1.14.6, step 3 of 5", []status.Report{unverified("seed-eu-1", "dev")}},
+		{"seed-eu-1: waiting: " + strings.Repeat("x", 51) + "…", []status.Report{oneWord}},
+		{"seed-eu-1: unreachable: GET https://10.0.0.1:6443/version: dial tcp…", []status.Report{unreachable("seed-eu-1", "dev")}},
 		{"seed-eu-1: waiting: fixes #\u200b1 for @\u200bteam, and waits and waits and waits…", []status.Report{long}},
 		{"seed-eu-1: held by another runner", []status.Report{{Cluster: "seed-eu-1", Outcome: status.Locked, Why: "pod-7"}}},
+		{"9 clusters: 1 stalled, 1 spec invalid, 1 unreachable, …", many},
 		{"3 clusters: 1 stalled, 2 as wanted", []status.Report{done, stalled("b", "dev"), converged("c", "dev")}},
 	} {
 		if got := status.Subject(tc.reports); got != tc.want {

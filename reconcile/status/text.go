@@ -44,13 +44,24 @@ func clean(text string) string {
 // line is clean on one line.
 func line(text string) string { return strings.Join(strings.Fields(clean(text)), " ") }
 
-// cut shortens a text to a number of characters, the last of them "…" when something was left out.
+// cut shortens a text to a number of characters, the last of them "…" when something was left out. It cuts between words,
+// except within a word that is half of the text.
 func cut(text string, limit int) string {
 	runes := []rune(text)
 	if len(runes) <= limit {
 		return text
 	}
-	return strings.TrimRightFunc(string(runes[:limit-1]), unicode.IsSpace) + "…"
+	kept := runes[:limit-1]
+	if !unicode.IsSpace(runes[limit-1]) {
+		for i := len(kept) - 1; i > limit/2; i-- {
+			if unicode.IsSpace(kept[i]) {
+				kept = kept[:i]
+				break
+			}
+		}
+	}
+	left := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;:", r) }
+	return strings.TrimRightFunc(string(kept), left) + "…"
 }
 
 // similar reports whether two messages differ in numbers only: local ports, durations, attempts.
