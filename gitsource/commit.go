@@ -35,7 +35,7 @@ func (r *Repo) Commit(ctx context.Context, req CommitRequest) (CommitResult, err
 	defer release()
 
 	for attempt := 1; ; attempt++ {
-		revision, outcome, err := r.tryCommit(ctx, ref, message, req.Change)
+		revision, outcome, err := r.tryCommit(ctx, ref, message, req)
 		switch outcome {
 		case unchanged, landed:
 			return CommitResult{Revision: revision, Changed: outcome == landed, Attempts: attempt}, nil
@@ -63,14 +63,16 @@ const (
 	unclear                  // no answer, and the branch has not moved; try again
 )
 
-func (r *Repo) tryCommit(ctx context.Context, ref plumbing.ReferenceName, message string,
-	change func(Tree) (map[string][]byte, error),
-) (Revision, outcome, error) {
+func (r *Repo) tryCommit(ctx context.Context, ref plumbing.ReferenceName, message string, req CommitRequest) (Revision, outcome, error) {
+	owns, err := below(req.Owned)
+	if err != nil {
+		return "", final, err
+	}
 	snap, err := r.snapshot(ctx, ref)
 	if err != nil {
 		return "", final, err
 	}
-	changes, err := change(snap)
+	changes, err := req.Change(snap)
 	if err != nil {
 		return "", final, fmt.Errorf("commit to branch %s: %w", ref.Short(), err)
 	}
@@ -78,7 +80,7 @@ func (r *Repo) tryCommit(ctx context.Context, ref plumbing.ReferenceName, messag
 	if err != nil {
 		return "", final, err
 	}
-	ed := &editor{snap: snap}
+	ed := &editor{snap: snap, owns: owns}
 	root, err := ed.apply("", snap.root, wanted)
 	if err != nil {
 		return "", final, err

@@ -147,7 +147,7 @@ func TestChangeSeesThePresentTree(t *testing.T) {
 	o := newOrigin(t)
 	repo := o.open()
 	mustCommit(t, repo, request(func(present gitsource.Tree) (map[string][]byte, error) {
-		files, err := present.Files("")
+		files, err := present.List("", "clusters")
 		wantEqual(t, "files of a missing branch", len(files), 0)
 		return map[string][]byte{"clusters/a": []byte("1"), "clusters/b": []byte("2"), "x": []byte("3")}, err
 	}))
@@ -159,8 +159,8 @@ func TestChangeSeesThePresentTree(t *testing.T) {
 		if _, _, err = present.File("clusters"); err == nil {
 			t.Error("a directory was given as a file")
 		}
-		files, err := present.Files("clusters")
-		wantEqual(t, "below clusters", fmt.Sprintf("%s", files), "map[clusters/a:1 clusters/b:2]")
+		files, err := present.List("clusters")
+		wantSlice(t, "in clusters", paths(files), []string{"clusters/a", "clusters/b"})
 		return nil, err
 	}))
 	sentinel := errors.New("no")
@@ -174,19 +174,17 @@ func TestRead(t *testing.T) {
 	o := newOrigin(t)
 	repo := o.open()
 	for _, branch := range []string{"", statusBranch} {
-		files, err := repo.Read(t.Context(), branch, "")
-		if err != nil || files == nil || len(files) != 0 {
-			t.Errorf("branch %q: got %v, %v; want an empty map", branch, files, err)
+		files, found, err := repo.Read(t.Context(), branch, "")
+		if err != nil || found || len(files) != 0 {
+			t.Errorf("branch %q: got %v, %v, %v; want none", branch, files, found, err)
 		}
 	}
 	mustCommit(t, o.open(), request(set("clusters/a.yaml", "1")))
 	mustCommit(t, o.open(), request(set("README.md", "2")))
-	for prefix, want := range map[string]string{
-		"": "map[README.md:2 clusters/a.yaml:1]", "clusters/": "map[clusters/a.yaml:1]", "README.md": "map[README.md:2]", "none": "map[]",
-	} {
-		files, err := repo.Read(t.Context(), statusBranch, prefix)
-		wantEqual(t, "prefix "+prefix, fmt.Sprintf("%s %v", files, err), want+" <nil>")
-	}
+	files, found, err := repo.Read(t.Context(), statusBranch, "", "clusters")
+	wantEqual(t, "found", fmt.Sprint(found, err), "true <nil>")
+	wantSlice(t, "entries", paths(files), []string{"README.md", "clusters", "clusters/a.yaml"})
+	wantEqual(t, "content", string(files[2].Data), "1")
 }
 
 func TestStatusCommitsDoNotMoveTheSpecBranch(t *testing.T) {

@@ -66,7 +66,19 @@ func badName(name string) string {
 // editor builds the objects of one change on top of a snapshot.
 type editor struct {
 	snap  *snapshot
+	owns  func(path string) bool // whether what stands in the way at a path is replaced
 	fresh []plumbing.EncodedObject
+}
+
+// below tells the paths at and below a directory from others; "" is no directory, "." is the root.
+func below(dir string) (func(path string) bool, error) {
+	if dir == "" {
+		return func(string) bool { return false }, nil
+	}
+	clean, err := cleanDir(dir)
+	return func(path string) bool {
+		return clean == "" || path == clean || strings.HasPrefix(path, clean+"/")
+	}, err
 }
 
 // apply gives the id of the changed directory: the same id when nothing differs, zero when nothing is left in it.
@@ -114,32 +126,37 @@ func (ed *editor) entry(path, name string, old entry, want *node) (entry, error)
 	if want.isFile {
 		return ed.file(path, name, old, want.data)
 	}
+	inside := old.id
 	if !old.id.IsZero() && !old.isDir() {
-		return old, ed.snap.refuse(path, "is a "+old.kind().String()+" where a directory is needed")
+		if !ed.owns(path) {
+			return old, ed.snap.refuse(path, "is a "+old.kind().String()+" where a directory is needed")
+		}
+		inside = plumbing.ZeroHash
 	}
-	id, err := ed.apply(path, old.id, want)
-	if err != nil || id == old.id {
+	id, err := ed.apply(path, inside, want)
+	switch {
+	case err != nil || id == inside: // nothing is written below it, so it is in nobody's way
 		return old, err
-	}
-	if id.IsZero() {
+	case id.IsZero():
 		return entry{}, nil
 	}
 	return entry{mode: modeDir, name: name, id: id}, nil
 }
 
 func (ed *editor) file(path, name string, old entry, data []byte) (entry, error) {
-	exists := !old.id.IsZero()
-	if exists && (old.isDir() || old.kind() != Regular) {
-		return old, ed.snap.refuse(path, "is in the way of a file: it is a directory, symlink or submodule")
-	}
-	if data == nil {
+	isFile := old.kind() == Regular // or nothing
+	switch {
+	case !isFile && !ed.owns(path):
+		return old, ed.snap.refuse(path, "is a "+old.kind().String()+" where a file is needed")
+	case !isFile && data == nil:
+		return old, nil // it is no file of ours, so it is not ours to remove
+	case data == nil:
 		return entry{}, nil
-	}
-	if int64(len(data)) > ed.snap.limits.FileBytes {
+	case int64(len(data)) > ed.snap.limits.FileBytes:
 		return old, ed.snap.tooLarge(path) // we could not read it again
 	}
 	next := entry{mode: modeRegular, name: name, id: plumbing.ComputeHash(plumbing.BlobObject, data)}
-	if exists {
+	if isFile && !old.id.IsZero() {
 		next.mode = old.mode // an executable bit that somebody set is theirs
 	}
 	if next.id != old.id {

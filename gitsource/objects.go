@@ -40,10 +40,12 @@ type entry struct {
 func (e entry) isDir() bool { return strings.TrimLeft(e.mode, "0") == modeDir }
 
 func (e entry) kind() Kind {
-	switch e.mode {
-	case modeSymlink:
+	switch {
+	case e.isDir():
+		return Directory
+	case e.mode == modeSymlink:
 		return Symlink
-	case modeSubmodule:
+	case e.mode == modeSubmodule:
 		return Submodule
 	}
 	return Regular
@@ -136,25 +138,27 @@ func (o *objects) blob(id plumbing.Hash, limit int64) ([]byte, bool, error) {
 
 // find looks a path up; false when there is none. The root is a directory entry without name.
 func (o *objects) find(root plumbing.Hash, path string) (entry, bool, error) {
-	at := entry{mode: modeDir, id: root}
-	if path == "" {
-		return at, true, nil
-	}
-	for part := range strings.SplitSeq(path, "/") {
-		if !at.isDir() {
-			return entry{}, false, nil
-		}
-		entries, err := o.tree(at.id)
+	e, at, found, err := o.reach(root, path)
+	return e, found && at == path, err
+}
+
+// reach follows a path as far as it leads: to its end, or to the first entry on it that is no directory. False when a
+// part of it is missing.
+func (o *objects) reach(root plumbing.Hash, path string) (e entry, at string, found bool, err error) {
+	e = entry{mode: modeDir, id: root}
+	for at != path && e.isDir() {
+		name, _, _ := strings.Cut(strings.TrimPrefix(path[len(at):], "/"), "/")
+		entries, err := o.tree(e.id)
 		if err != nil {
-			return entry{}, false, err
+			return entry{}, at, false, err
 		}
-		i := slices.IndexFunc(entries, func(e entry) bool { return e.name == part })
+		i := slices.IndexFunc(entries, func(e entry) bool { return e.name == name })
 		if i < 0 {
-			return entry{}, false, nil
+			return entry{}, at, false, nil
 		}
-		at = entries[i]
+		e, at = entries[i], strings.TrimPrefix(at+"/"+name, "/")
 	}
-	return at, true, nil
+	return e, at, true, nil
 }
 
 // newObject makes an object that is not in any store yet.

@@ -5,6 +5,8 @@ package gitsource
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -21,26 +23,23 @@ type snapshot struct {
 	limits  Limits
 }
 
-// Read gives the regular files that a branch holds at or below prefix ("" is all), by path from the repository's root.
-// A branch that is missing or "" gives an empty map. Symlinks and submodules are left out.
-func (r *Repo) Read(ctx context.Context, branch, prefix string) (map[string][]byte, error) {
+// Read lists directories of a branch as Tree.List does; false when there is no such branch.
+func (r *Repo) Read(ctx context.Context, branch string, dirs ...string) ([]File, bool, error) {
 	ref, err := branchRef(branch)
-	if err != nil {
-		return nil, err
-	}
-	if ref == "" {
-		return map[string][]byte{}, nil
+	if err != nil || ref == "" {
+		return nil, false, err
 	}
 	release, err := r.hold(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer release()
 	snap, err := r.snapshot(ctx, ref)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return snap.Files(prefix)
+	files, err := snap.List(dirs...)
+	return files, !snap.head.IsZero(), err
 }
 
 // hold waits for the token that guards r.last.
@@ -92,38 +91,39 @@ func (s *snapshot) File(path string) ([]byte, bool, error) {
 	if err != nil || !found {
 		return nil, false, err
 	}
-	if e.isDir() || e.kind() != Regular {
+	if e.kind() != Regular {
 		return nil, false, s.refuse(path, "is not a regular file")
 	}
 	data, err := s.load(path, e)
 	return data, err == nil, err
 }
 
-// Files implements Tree.
-func (s *snapshot) Files(prefix string) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	clean, err := cleanDir(prefix)
-	if err != nil {
-		return nil, err
+// List implements Tree.
+func (s *snapshot) List(dirs ...string) ([]File, error) {
+	byPath := map[string]File{}
+	walk := &walker{
+		objects: s.objects, limits: s.limits, flat: true,
+		wants: func(e entry) bool { return printable(e.name) },
+		take:  func(f File) error { byPath[f.Path] = f; return nil },
 	}
-	top, found, err := s.objects.find(s.root, clean)
-	if err != nil || !found {
-		return files, err
-	}
-	if !top.isDir() {
-		if top.kind() == Regular {
-			files[clean], err = s.load(clean, top)
+	for _, dir := range dirs {
+		clean, err := cleanDir(dir)
+		if err != nil {
+			return nil, err
 		}
-		return files, err
-	}
-	walk := &walker{objects: s.objects, limits: s.limits, wants: func(e entry) bool { return e.kind() == Regular }, take: func(f File) error {
-		if f.TooLarge {
-			return s.tooLarge(f.Path)
+		e, at, found, err := s.objects.reach(s.root, clean)
+		switch {
+		case err != nil || !found:
+		case e.isDir():
+			err = walk.dir(at, e.id, 0)
+		default:
+			err = walk.file(at, e)
 		}
-		files[f.Path] = f.Data
-		return nil
-	}}
-	return files, walk.dir(clean, top.id, 0)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return slices.SortedFunc(maps.Values(byPath), func(a, b File) int { return strings.Compare(a.Path, b.Path) }), nil
 }
 
 func (s *snapshot) load(path string, e entry) ([]byte, error) {

@@ -15,6 +15,8 @@ const (
 	Symlink
 	// Submodule is a commit of another repository. It is named, never fetched, and has no Data.
 	Submodule
+	// Directory is named where one directory alone is listed, and has no Data.
+	Directory
 )
 
 // String gives the word used in messages.
@@ -26,13 +28,15 @@ func (k Kind) String() string {
 		return "symlink"
 	case Submodule:
 		return "submodule"
+	case Directory:
+		return "directory"
 	}
 	return "unknown"
 }
 
-// File is one entry under Options.Path.
+// File is one entry of a tree.
 type File struct {
-	Path     string // relative to Options.Path, with slashes
+	Path     string // with slashes, relative to Options.Path (Repo.Files) or to the repository's root (Tree.List, Repo.Read)
 	Data     []byte // content; nil when Kind is not Regular or TooLarge is set
 	Kind     Kind
 	TooLarge bool // the content is larger than Limits.FileBytes and was not read
@@ -50,8 +54,10 @@ type Tree interface {
 	// File gives the content of one file; false when there is none.
 	// A path that is not a regular file, and a file above Limits.FileBytes, are errors.
 	File(path string) ([]byte, bool, error)
-	// Files gives all regular files at or below prefix, by full path; "" is all of them.
-	Files(prefix string) (map[string][]byte, error)
+	// List gives what stands directly in each of these directories, sorted by path; "" is the root. Regular files come
+	// with their content, everything else by name. A directory that does not exist gives nothing; one that can't be
+	// reached, because something on the way to it is no directory, gives that. Names that can't be shown are left out.
+	List(dirs ...string) ([]File, error)
 }
 
 // CommitRequest asks for one commit on one branch.
@@ -65,6 +71,9 @@ type CommitRequest struct {
 	// Files that are not in the map stay as they are. It must depend on present only and have no effect, because it
 	// runs again after a lost race, and after a push whose answer was lost. It must not call Repo.Commit or Repo.Read.
 	Change func(present Tree) (map[string][]byte, error)
+	// Owned is a directory that is all ours, "." for the root. At and below it, whatever stands where one of our files or
+	// their directories belongs is replaced. Elsewhere, and everywhere when it is "", that is an error.
+	Owned string
 }
 
 // CommitResult says what became of a CommitRequest.

@@ -16,6 +16,7 @@ import (
 type walker struct {
 	objects *objects
 	limits  Limits
+	flat    bool // directories are taken by name, not entered
 	wants   func(entry) bool
 	take    func(File) error
 
@@ -41,7 +42,7 @@ func (w *walker) dir(at string, id plumbing.Hash, depth int) error {
 	}
 	for _, e := range entries {
 		below := path.Join(at, e.name)
-		if e.isDir() {
+		if e.isDir() && !w.flat {
 			err = w.dir(below, e.id, depth+1)
 		} else if w.wants(e) {
 			err = w.file(below, e)

@@ -18,6 +18,7 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
 	"github.com/theseus-gitops/theseus/reconcile/rollout/rollouttest"
 	"github.com/theseus-gitops/theseus/reconcile/spec"
+	"github.com/theseus-gitops/theseus/reconcile/status"
 )
 
 // fleet is a whole fleet in memory: a repository, clusters, a clock. It behaves as the real ones do.
@@ -26,6 +27,7 @@ type fleet struct {
 	now      time.Time
 	specs    map[string]string
 	branch   map[string][]byte
+	odd      map[string]status.Thing // what stands on the branch and is no file
 	commits  []string
 	refuse   bool // the server refuses pushes
 	clusters map[string]*fakeCluster
@@ -101,17 +103,17 @@ func (f *fleet) Files(context.Context, string) ([]spec.File, error) {
 	return out, nil
 }
 
-func (f *fleet) Read(_ context.Context, _, prefix string) (map[string][]byte, error) {
+func (f *fleet) Read(_ context.Context, _, prefix string) (status.Tree, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.below(prefix), nil
 }
 
-func (f *fleet) below(prefix string) map[string][]byte {
-	out := map[string][]byte{}
+func (f *fleet) below(prefix string) status.Tree {
+	out := status.Tree{Files: map[string][]byte{}, Other: f.odd}
 	for name, data := range f.branch {
 		if strings.HasPrefix(name, prefix+"/") {
-			out[name] = data
+			out.Files[name] = data
 		}
 	}
 	return out
@@ -133,6 +135,7 @@ func (f *fleet) Commit(_ context.Context, c reconcile.Commit) error {
 			continue
 		}
 		f.branch[name] = data
+		delete(f.odd, name)
 	}
 	f.commits = append(f.commits, c.Message)
 	return nil

@@ -203,12 +203,7 @@ func (p *Pass) publish(ctx context.Context, f fleet, reports []status.Report) er
 	if len(files) == 0 {
 		return nil
 	}
-	about := body.Changed(files)
-	message := status.Subject(about)
-	if trailers := status.Trailers(about); trailers != "" {
-		message += "\n\n" + trailers
-	}
-	err = p.Status.Commit(ctx, Commit{Branch: target.Branch, Prefix: target.Path, Message: message, Change: body.Files})
+	err = p.Status.Commit(ctx, Commit{Branch: target.Branch, Prefix: target.Path, Message: body.Message(present, files), Change: body.Files})
 	if err != nil {
 		return fmt.Errorf("status: %w", err)
 	}

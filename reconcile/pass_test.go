@@ -9,6 +9,7 @@ import (
 
 	"github.com/theseus-gitops/theseus/reconcile"
 	"github.com/theseus-gitops/theseus/reconcile/live"
+	"github.com/theseus-gitops/theseus/reconcile/status"
 )
 
 func TestPassUpgradesAndThenTouchesNothing(t *testing.T) {
@@ -221,5 +222,17 @@ func TestTwoSpecsForOneCluster(t *testing.T) {
 	}
 	if doc := string(f.branch["status/clusters/b.yaml"]); !strings.Contains(doc, "ClusterOwnedElsewhere") {
 		t.Errorf("status of the second spec:\n%s", doc)
+	}
+}
+
+// Whatever somebody put where a document belongs, the fleet's roll and its report go on.
+func TestWhatStandsInTheWayOfStatusStopsNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a", "b")
+	f.odd = map[string]status.Thing{"status/clusters/a.yaml": status.Directory}
+	f.branch["status/clusters/b.yaml"] = []byte("<<<<<<< ours\n")
+	wantOutcomes(t, run(t, f), map[string]string{"a": "converged", "b": "converged"})
+	if !strings.Contains(f.commits[0], "Replaced what was in the way:\n- status/clusters/a.yaml (a directory)\n") {
+		t.Errorf("the commit does not say what it replaced:\n%s", f.commits[0])
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
 	"github.com/theseus-gitops/theseus/reconcile/spec"
+	"github.com/theseus-gitops/theseus/reconcile/status"
 )
 
 // Source is the fleet repository's branch of specs.
@@ -27,10 +28,10 @@ type Source interface {
 
 // StatusBranch is the branch that the fleet's status is committed to.
 type StatusBranch interface {
-	// Read gives the branch's files at or below prefix, by path from the repository's root; none when there is no such branch.
-	Read(ctx context.Context, branch, prefix string) (map[string][]byte, error)
-	// Commit runs c.Change on the branch's present files, as often as it takes to land without losing anybody's
-	// commit. A refusal by a rule of the server wraps ErrPushRefused.
+	// Read gives what stands in status.Folders of prefix on the branch; nothing when there is no such branch.
+	Read(ctx context.Context, branch, prefix string) (status.Tree, error)
+	// Commit runs c.Change on what is on the branch, as often as it takes to land without losing anybody's
+	// commit. At and below c.Prefix, what stands in the way of a file is replaced. A refusal by a rule of the server wraps ErrPushRefused.
 	Commit(ctx context.Context, c Commit) error
 }
 
@@ -38,7 +39,7 @@ type StatusBranch interface {
 type Commit struct {
 	Branch, Prefix, Message string
 	// Change computes new contents from the present ones: path to content, nil to remove a file.
-	Change func(present map[string][]byte) (map[string][]byte, error)
+	Change func(present status.Tree) (map[string][]byte, error)
 }
 
 // Connector opens the way to a cluster.

@@ -10,6 +10,7 @@ import (
 	"github.com/theseus-gitops/theseus/gitsource"
 	"github.com/theseus-gitops/theseus/reconcile"
 	"github.com/theseus-gitops/theseus/reconcile/spec"
+	"github.com/theseus-gitops/theseus/reconcile/status"
 )
 
 // repository is the fleet repository behind the ports that package reconcile asks for.
@@ -70,7 +71,7 @@ func kindOf(f gitsource.File) spec.FileKind {
 		return spec.Symlink
 	case gitsource.Submodule:
 		return spec.Submodule
-	case gitsource.Regular:
+	case gitsource.Regular, gitsource.Directory: // directories are never among the files
 	}
 	if f.TooLarge {
 		return spec.TooLarge
@@ -78,16 +79,48 @@ func kindOf(f gitsource.File) spec.FileKind {
 	return spec.Regular
 }
 
+// Read implements reconcile.StatusBranch.
+func (r repository) Read(ctx context.Context, branch, prefix string) (status.Tree, error) {
+	entries, found, err := r.Repo.Read(ctx, branch, status.Folders(prefix)...)
+	if err != nil {
+		return status.Tree{}, err
+	}
+	tree := treeOf(entries)
+	tree.NoBranch = !found
+	return tree, nil
+}
+
+func treeOf(entries []gitsource.File) status.Tree {
+	tree := status.Tree{Files: map[string][]byte{}, Other: map[string]status.Thing{}}
+	for _, e := range entries {
+		switch e.Kind {
+		case gitsource.Directory:
+			tree.Other[e.Path] = status.Directory
+		case gitsource.Symlink:
+			tree.Other[e.Path] = status.Symlink
+		case gitsource.Submodule:
+			tree.Other[e.Path] = status.Submodule
+		case gitsource.Regular:
+			if e.TooLarge {
+				tree.Other[e.Path] = status.TooLarge
+			} else {
+				tree.Files[e.Path] = e.Data
+			}
+		}
+	}
+	return tree
+}
+
 // Commit implements reconcile.StatusBranch.
 func (r repository) Commit(ctx context.Context, c reconcile.Commit) error {
 	_, err := r.Repo.Commit(ctx, gitsource.CommitRequest{
-		Branch: c.Branch, Message: c.Message,
+		Branch: c.Branch, Message: c.Message, Owned: c.Prefix,
 		Change: func(present gitsource.Tree) (map[string][]byte, error) {
-			files, err := present.Files(c.Prefix)
+			entries, err := present.List(status.Folders(c.Prefix)...)
 			if err != nil {
 				return nil, err
 			}
-			return c.Change(files)
+			return c.Change(treeOf(entries))
 		},
 	})
 	var refused *gitsource.PushRefusedError

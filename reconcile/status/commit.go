@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -28,16 +27,15 @@ type Commit struct {
 
 // Files is the commit's content from what is on the branch now: new file contents by path, nil for a file to remove, and
 // nothing for what stays as it is. It can be run again on another tree, after a lost race. Files that are not Theseus's stay.
-func (c Commit) Files(present map[string][]byte) (map[string][]byte, error) {
-	next := c.onBranch(present)
+func (c Commit) Files(present Tree) (map[string][]byte, error) {
+	next := map[string]Found{}
 	changed := map[string][]byte{}
-	if c.Clusters != nil {
-		for name := range next {
-			if !c.knows(name) {
-				delete(next, name)
-				changed[c.file(name)] = nil
-			}
+	for _, f := range Documents(present, c.Path, c.knows) {
+		if c.Clusters != nil && !c.knows(f.Cluster) {
+			changed[c.file(f.Cluster)] = nil
+			continue
 		}
+		next[f.Cluster] = f
 	}
 	for _, r := range c.Reports {
 		name := line(r.Cluster)
@@ -45,21 +43,21 @@ func (c Commit) Files(present map[string][]byte) (map[string][]byte, error) {
 			return nil, errors.New("status: a report without the name of its cluster")
 		}
 		before := next[name]
-		if before.damage != "" {
-			r.Notices = append([]string{lostPrefix + " and was written anew; its history is in Git only (" + before.damage + ")."}, r.Notices...)
+		if before.Damage != "" {
+			r.Notices = append([]string{lostPrefix + " and was written anew; its history is in Git only (" + before.Damage + ")."}, r.Notices...)
 		}
-		doc := Update(before.doc, r, c.Now)
+		doc := Update(before.Document, r, c.Now)
 		data, err := Format(doc)
 		if err != nil {
 			return nil, err
 		}
-		next[name] = found{doc: &doc}
-		if file := c.file(name); !bytes.Equal(data, present[file]) {
+		next[name] = Found{Cluster: name, Document: &doc}
+		if file := c.file(name); !bytes.Equal(data, present.Files[file]) {
 			changed[file] = data
 		}
 	}
 	page := []byte(c.page(next))
-	if file := path.Join(c.Path, "README.md"); !bytes.Equal(page, present[file]) {
+	if file := path.Join(c.Path, "README.md"); !bytes.Equal(page, present.Files[file]) {
 		changed[file] = page
 	}
 	return changed, nil
@@ -71,34 +69,6 @@ func (c Commit) Changed(files map[string][]byte) []Report {
 	for _, r := range c.Reports {
 		if files[c.file(line(r.Cluster))] != nil {
 			out = append(out, r)
-		}
-	}
-	return out
-}
-
-// found is a cluster's file on the branch: a document, or what is wrong with it.
-type found struct {
-	doc    *Document
-	damage string
-}
-
-func (c Commit) onBranch(present map[string][]byte) map[string]found {
-	out := map[string]found{}
-	dir := path.Join(c.Path, "clusters")
-	for _, file := range slices.Sorted(maps.Keys(present)) {
-		base, isYAML := strings.CutSuffix(path.Base(file), ".yaml")
-		name := unescapeName(base)
-		if !isYAML || path.Dir(file) != dir || escapeName(name) != base || name == "" {
-			continue
-		}
-		doc, err := Parse(present[file])
-		switch {
-		case err != nil:
-			out[name] = found{damage: line(err.Error())}
-		case doc.Metadata.Name != name:
-			out[name] = found{damage: line(fmt.Sprintf("it is about cluster %q", doc.Metadata.Name))}
-		default:
-			out[name] = found{doc: doc}
 		}
 	}
 	return out

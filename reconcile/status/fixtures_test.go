@@ -141,7 +141,7 @@ func format(t *testing.T, d status.Document) string {
 
 func files(t *testing.T, c status.Commit, present map[string][]byte) map[string][]byte {
 	t.Helper()
-	out, err := c.Files(present)
+	out, err := c.Files(status.Tree{Files: present})
 	if err != nil {
 		t.Fatal(err)
 	}

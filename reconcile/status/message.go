@@ -5,12 +5,38 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
 // subjectLimit is what forges and `git log --oneline` show of a commit message.
 const subjectLimit = 72
+
+// Message is the whole message of the commit of these files, which Files made of what is on the branch.
+func (c Commit) Message(present Tree, files map[string][]byte) string {
+	about := c.Changed(files)
+	parts := []string{Subject(about)}
+	if gone := replaced(present, files); len(gone) > 0 {
+		parts = append(parts, "Replaced what was in the way:\n- "+strings.Join(gone, "\n- "))
+	}
+	if trailers := Trailers(about); trailers != "" {
+		parts = append(parts, trailers)
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// replaced is what the files take the place of.
+func replaced(present Tree, files map[string][]byte) []string {
+	var out []string
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if files[file] != nil {
+			out = append(out, present.inTheWay(file)...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
 
 // Subject is the first line of a commit message, or a line for a terminal, about the given reports: at most 72 characters.
 // Give it Commit.Changed, so that it speaks of what changed.

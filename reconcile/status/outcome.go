@@ -66,14 +66,17 @@ func (o Outcome) Symbol() string { return o.texts().symbol }
 func (o Outcome) Word() string { return o.texts().word }
 
 // Outcome is what the document's conditions say.
-func (d Document) Outcome() Outcome {
-	ready := d.Status.condition(Ready)
+func (d Document) Outcome() Outcome { return d.Status.Outcome() }
+
+// Outcome is what the conditions say.
+func (s Status) Outcome() Outcome {
+	ready := s.condition(Ready)
 	switch {
 	case ready.Type == "":
 		return Unknown
 	case ready.Status == conditionTrue:
 		return Converged
-	case d.Status.condition(StalledType).Status != conditionTrue:
+	case s.condition(StalledType).Status != conditionTrue:
 		if o := outcomeOfReason(ready.Reason); o != Unknown {
 			return o
 		}

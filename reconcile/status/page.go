@@ -26,7 +26,7 @@ type row struct {
 }
 
 // page is the human page of all documents. It says no time that moves by itself.
-func (c Commit) page(docs map[string]found) string {
+func (c Commit) page(docs map[string]Found) string {
 	var rows []row
 	missing := map[string]string{}
 	for _, name := range c.Clusters {
@@ -34,12 +34,12 @@ func (c Commit) page(docs map[string]found) string {
 	}
 	for name, f := range docs {
 		delete(missing, name)
-		if f.doc == nil {
-			missing[name] = f.damage
+		if f.Document == nil {
+			missing[name] = f.Damage
 			continue
 		}
 		target := "clusters/" + escapeName(escapeName(name)) + ".yaml"
-		rows = append(rows, row{name: name, link: link(name, target), outcome: f.doc.Outcome(), status: f.doc.Status})
+		rows = append(rows, row{name: name, link: link(name, target), outcome: f.Document.Outcome(), status: f.Document.Status})
 	}
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
 	sections := []string{

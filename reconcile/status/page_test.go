@@ -157,7 +157,7 @@ func TestDamagedDocumentOfAnotherClusterIsNamedOnThePage(t *testing.T) {
 }
 
 func TestReportWithoutNameIsRefused(t *testing.T) {
-	if out, err := (status.Commit{Reports: []status.Report{{}}}).Files(nil); err == nil {
+	if out, err := (status.Commit{Reports: []status.Report{{}}}).Files(status.Tree{}); err == nil {
 		t.Errorf("got %v", out)
 	}
 }

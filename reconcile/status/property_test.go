@@ -158,12 +158,12 @@ func TestSecondRunCommitsNothing(t *testing.T) {
 				present[dir+file] = []byte(text().Draw(t, "content"))
 			}
 		}
-		changed, err := c.Files(present)
+		changed, err := c.Files(status.Tree{Files: present})
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Now = moment().Draw(t, "later")
-		again, err := c.Files(apply(present, changed))
+		again, err := c.Files(status.Tree{Files: apply(present, changed)})
 		if err != nil {
 			t.Fatal(err)
 		}
