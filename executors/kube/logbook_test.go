@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,9 +18,13 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
 )
 
+func roll(id string) *logbook.Roll {
+	return &logbook.Roll{ID: id, Started: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), Revision: "4f1c"}
+}
+
 func TestBookIsWrittenAndReadBack(t *testing.T) {
 	client := admin(t)
-	first, err := client.WriteBook(t.Context(), "", logbook.Book{Roll: &logbook.Roll{ID: "one"}})
+	first, err := client.WriteBook(t.Context(), "", logbook.Book{Roll: roll("one")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,10 +34,10 @@ func TestBookIsWrittenAndReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.WriteBook(t.Context(), first, logbook.Book{Roll: &logbook.Roll{ID: "lost"}}); !errors.Is(err, rollout.ErrConflict) {
+	if _, err := client.WriteBook(t.Context(), first, logbook.Book{Roll: roll("lost")}); !errors.Is(err, rollout.ErrConflict) {
 		t.Fatalf("a write on an old version: got %v, want ErrConflict", err)
 	}
-	second, err := client.WriteBook(t.Context(), touched.ResourceVersion, logbook.Book{Roll: &logbook.Roll{ID: "two"}, Fence: 3})
+	second, err := client.WriteBook(t.Context(), touched.ResourceVersion, logbook.Book{Roll: roll("two"), Fence: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +61,7 @@ func TestBookIsWrittenAndReadBack(t *testing.T) {
 func TestBookRaces(t *testing.T) {
 	client := admin(t)
 	wins := race(t, func(i int) error {
-		_, err := client.WriteBook(t.Context(), "", logbook.Book{Roll: &logbook.Roll{ID: fmt.Sprint(i)}})
+		_, err := client.WriteBook(t.Context(), "", logbook.Book{Roll: roll(fmt.Sprint(i))})
 		return err
 	})
 	if wins != 1 {
@@ -67,7 +72,7 @@ func TestBookRaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	wins = race(t, func(i int) error {
-		_, err := client.WriteBook(t.Context(), have.BookVersion, logbook.Book{Roll: &logbook.Roll{ID: fmt.Sprint("again", i)}})
+		_, err := client.WriteBook(t.Context(), have.BookVersion, logbook.Book{Roll: roll(fmt.Sprint("again", i))})
 		return err
 	})
 	if wins != 1 {
@@ -111,6 +116,7 @@ func TestDamagedBookStopsEverything(t *testing.T) {
 		"no key":        {map[string]string{"other": "x"}, "key logbook.json is missing", "delete configmap theseus", ""},
 		"no JSON":       {map[string]string{"logbook.json": "{"}, "unexpected end", "delete configmap theseus", ""},
 		"no version":    {map[string]string{"logbook.json": "{}"}, "version 0", "backup", ""},
+		"half a roll":   {map[string]string{"logbook.json": `{"version": 1, "roll": {}}`}, "roll lacks id, started, revision", "backup", ""},
 		"newer version": {map[string]string{"logbook.json": `{"version": 2}`}, "version 2", "run the release of Theseus that wrote it", "delete"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,12 +29,11 @@ func dnsConfigOf(m *corev1.ConfigMap) *live.DNSConfig {
 		Manager:         managerOf(m.ObjectMeta),
 	}
 	if text, ok := m.Annotations[live.DNSRunAnnotation]; ok {
-		var run live.DNSRun
-		if err := json.Unmarshal([]byte(text), &run); err != nil {
+		run, err := runOf(text)
+		if err != nil {
 			out.RunUnreadable = err.Error()
-		} else {
-			out.Run = &run
 		}
+		out.Run = run
 	}
 	return out
 }
@@ -42,6 +42,30 @@ func dnsConfigOf(m *corev1.ConfigMap) *live.DNSConfig {
 // object of that name is no canary.
 func dnsCanaryOf(m *corev1.ConfigMap) bool {
 	return m != nil && m.Labels[managedByLabel] == fieldManager
+}
+
+// runOf reads the annotation. A run that does not say what it changed, or when it began, is unreadable: taken for an
+// open one it would be undone, to nothing.
+func runOf(text string) (*live.DNSRun, error) {
+	var run live.DNSRun
+	if err := json.Unmarshal([]byte(text), &run); err != nil {
+		return nil, err
+	}
+	var missing []string
+	for _, f := range []struct {
+		name  string
+		there bool
+	}{
+		{"from", run.From != ""}, {"to", run.To != ""}, {"corefile", run.Corefile != ""}, {"opened", !run.Opened.IsZero()},
+	} {
+		if !f.there {
+			missing = append(missing, f.name)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("it does not say %s", strings.Join(missing, ", "))
+	}
+	return &run, nil
 }
 
 func dnsDeploymentOf(d *appsv1.Deployment) *live.DNSDeployment {

@@ -102,9 +102,17 @@ func TestDNSConfig(t *testing.T) {
 	if !got.Run.Open() {
 		t.Error("a run without an end is not open")
 	}
-	for _, text := range []string{"", "{", "[]"} {
-		if got := config(map[string]string{live.DNSRunAnnotation: text}); got.Run != nil || got.RunUnreadable == "" {
-			t.Errorf("annotation %q: run %+v, unreadable %q; want it called unreadable", text, got.Run, got.RunUnreadable)
+	for text, want := range map[string]string{
+		"": "unexpected end", "{": "unexpected end", "[]": "cannot unmarshal",
+		"{}": "it does not say from, to, corefile, opened", "null": "it does not say from, to, corefile, opened",
+		`{"to":"a:2","corefile":"sha256:0","opened":"2026-11-30T12:00:00Z"}`:                                    "it does not say from",
+		`{"from":"a:1","to":"","corefile":"sha256:0","opened":"2026-11-30T12:00:00Z"}`:                          "it does not say to",
+		`{"from":"a:1","to":"a:2","opened":"2026-11-30T12:00:00Z"}`:                                             "it does not say corefile",
+		`{"from":"a:1","to":"a:2","corefile":"sha256:0"}`:                                                       "it does not say opened",
+		`{"from":"a:1","to":"a:2","corefile":"sha256:0","opened":"0001-01-01T00:00:00Z","closed":"2026-11-30"}`: "cannot parse",
+	} {
+		if got := config(map[string]string{live.DNSRunAnnotation: text}); got.Run != nil || !strings.Contains(got.RunUnreadable, want) {
+			t.Errorf("annotation %q: run %+v, unreadable %q; want none, and %q", text, got.Run, got.RunUnreadable, want)
 		}
 	}
 }

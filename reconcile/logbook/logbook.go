@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 )
 
@@ -95,7 +96,8 @@ type FailedTarget struct {
 	Remedy   string    `json:"remedy,omitempty"`
 }
 
-// Parse reads a logbook. It refuses a format newer than it knows, because acting on half of it is worse than waiting.
+// Parse reads a logbook. It refuses a format newer than it knows, and what no Theseus ever wrote, because acting on half of
+// it is worse than waiting.
 func Parse(text string) (Book, error) {
 	var head struct {
 		Version int `json:"version"`
@@ -110,6 +112,9 @@ func Parse(text string) (Book, error) {
 	if err := json.Unmarshal([]byte(text), &b); err != nil {
 		return Book{}, fmt.Errorf("logbook: %w", err)
 	}
+	if err := b.check(); err != nil {
+		return Book{}, fmt.Errorf("logbook: %w", err)
+	}
 	if err := json.Unmarshal([]byte(text), &b.unknown); err != nil {
 		return Book{}, fmt.Errorf("logbook: %w", err)
 	}
@@ -117,6 +122,31 @@ func Parse(text string) (Book, error) {
 		delete(b.unknown, k)
 	}
 	return b, nil
+}
+
+// check refuses contents that only a hand or an accident can have made.
+func (b Book) check() error {
+	if b.Fence < 0 {
+		return fmt.Errorf("fence is %d, and it never falls below 0", b.Fence)
+	}
+	if b.Roll == nil {
+		return nil
+	}
+	var missing []string
+	for _, f := range []struct {
+		name  string
+		there bool
+	}{
+		{"id", b.Roll.ID != ""}, {"started", !b.Roll.Started.IsZero()}, {"revision", b.Roll.Revision != ""},
+	} {
+		if !f.there {
+			missing = append(missing, f.name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("roll lacks %s", strings.Join(missing, ", "))
+	}
+	return nil
 }
 
 // Format writes the logbook as JSON with sorted keys, so that equal books are equal texts.

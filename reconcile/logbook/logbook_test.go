@@ -45,7 +45,7 @@ func TestRoundTrip(t *testing.T) {
 // A later version writes fields that this one does not know. They must survive, also when known fields go.
 func TestUnknownFieldsSurvive(t *testing.T) {
 	t.Parallel()
-	book, err := logbook.Parse(`{"version": 1, "serial": 12, "members": {"a": {"id": 18446744073709551615}}, "fence": 3, "roll": {"id": "x"}}`)
+	book, err := logbook.Parse(`{"version": 1, "serial": 12, "members": {"a": {"id": 18446744073709551615}}, "fence": 3, "roll": {"id": "x", "started": "2026-11-30T12:00:00Z", "revision": "4f1c"}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +72,11 @@ func TestRefused(t *testing.T) {
 		"no JSON":      {`serial: 1`, "invalid character"},
 		"empty":        {``, "unexpected end"},
 		"wrong type":   {`{"version": 1, "fence": "x"}`, "fence"},
+		"fence":        {`{"version": 1, "fence": -5}`, "fence is -5"},
+		"empty roll":   {`{"version": 1, "roll": {}}`, "roll lacks id, started, revision"},
+		"no id":        {`{"version": 1, "roll": {"started": "2026-11-30T12:00:00Z", "revision": "4f1c"}}`, "roll lacks id"},
+		"no start":     {`{"version": 1, "roll": {"id": "x", "revision": "4f1c"}}`, "roll lacks started"},
+		"no revision":  {`{"version": 1, "roll": {"id": "x", "started": "2026-11-30T12:00:00Z"}}`, "roll lacks revision"},
 	} {
 		if _, err := logbook.Parse(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want an error with %q", name, err, c.want)
