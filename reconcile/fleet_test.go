@@ -51,6 +51,9 @@ type fakeCluster struct {
 	onExecute func(step string)
 	// conflict makes the next executions of a step find that somebody else wrote first.
 	conflict map[string]int
+	// inTheWay is what every step meets instead of taking effect, tries how often it did.
+	inTheWay *rollout.Failure
+	tries    int
 }
 
 const (
@@ -198,6 +201,10 @@ func (t target) Execute(_ context.Context, step rollout.Step) error {
 	if t.cluster.conflict[step.Name()] > 0 {
 		t.cluster.conflict[step.Name()]--
 		return fmt.Errorf("configmap: %w", rollout.ErrConflict)
+	}
+	if t.cluster.inTheWay != nil {
+		t.cluster.tries++
+		return fmt.Errorf("pod: %w", t.cluster.inTheWay)
 	}
 	t.cluster.writes++
 	err := t.cluster.world.Do(step)

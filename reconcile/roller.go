@@ -142,7 +142,8 @@ func (s *roll) act(ctx context.Context, decision rollout.Decision) (*status.Repo
 // goOn reports whether an error is worth another look now, and pauses before it.
 func (s *roll) goOn(ctx context.Context, err error) bool {
 	var locked *LockedError
-	if errors.As(err, &locked) || ctx.Err() != nil || s.outOfTime() {
+	var failure *rollout.Failure
+	if errors.As(err, &locked) || errors.As(err, &failure) || ctx.Err() != nil || s.outOfTime() {
 		return false
 	}
 	if errors.Is(err, rollout.ErrConflict) {

@@ -27,8 +27,9 @@ const enoughPoor = 3
 
 // Canary runs one pod of the target image with the candidate Corefile outside the Service, asks the present
 // pods and then the canary, removes it, and records the run with the canary's answers. A canary that does not
-// start, or answers worse, is a *rollout.Failure. What says nothing about the target (no node for the canary,
-// an eviction, the API server away, no way to reach any pod) is an ordinary error: try again later.
+// start, or answers worse, is a *rollout.Failure. What stands in its way until a person acts (somebody else's object of
+// its name) is one that is Elsewhere. What says nothing about the target (no node for the canary, an eviction, the API
+// server away, no way to reach any pod) is an ordinary error: try again later.
 // The canary is removed whatever happens, a cancelled ctx included; after a kill the next Canary removes it, and
 // until then the pod ends by its own deadline.
 func (e *Executor) Canary(ctx context.Context, act rollout.CanaryDNS) error {
@@ -65,10 +66,15 @@ func outside(deploy *appsv1.Deployment) error {
 	if err != nil {
 		return fmt.Errorf("deployments/%s in %s: selector: %w", objectName, namespace, err)
 	}
-	if selector.Matches(canaryLabels()) {
-		return fmt.Errorf("deployments/%s in %s: its selector %q also selects Theseus's canary; CoreDNS can't be tried beside it", objectName, namespace, selector)
+	if !selector.Matches(canaryLabels()) {
+		return nil
 	}
-	return nil
+	return &rollout.Failure{
+		Reason:    "DNSSelectorTooWide",
+		Message:   fmt.Sprintf("deployments/%s in %s: its selector %q also selects pods with the labels %s, as Theseus's canary has; CoreDNS can't be tried beside it", objectName, namespace, selector, canaryLabels()),
+		Remedy:    "create the Deployment anew with a selector of its own, k8s-app=kube-dns as kubeadm has it (a selector can't be changed); the next pass then goes on",
+		Elsewhere: true,
+	}
 }
 
 // runCanary returns the canary's accepted answers by question.

@@ -5,9 +5,14 @@ package coredns
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/theseus-gitops/theseus/reconcile/rollout"
 )
 
 // RemoveCanary deletes what a killed run left of its canary.
@@ -19,8 +24,8 @@ func (e *Executor) removeCanary(ctx context.Context) error {
 	if err := e.removePod(ctx); err != nil {
 		return err
 	}
-	maps := e.Client.CoreV1().ConfigMaps(namespace)
-	config, err := maps.Get(ctx, canaryName, metav1.GetOptions{})
+	configs := e.Client.CoreV1().ConfigMaps(namespace)
+	config, err := configs.Get(ctx, canaryName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -30,7 +35,7 @@ func (e *Executor) removeCanary(ctx context.Context) error {
 	if err := ours("configmaps", config.ObjectMeta); err != nil {
 		return err
 	}
-	err = maps.Delete(ctx, canaryName, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(config.UID))})
+	err = configs.Delete(ctx, canaryName, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(config.UID))})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -66,10 +71,20 @@ func (e *Executor) removePod(ctx context.Context) error {
 
 // ours refuses an object that Theseus did not make.
 func ours(resource string, meta metav1.ObjectMeta) error {
-	for key, value := range canaryLabels() {
-		if meta.Labels[key] != value {
-			return fmt.Errorf("%s/%s in %s exists, but without the label %s=%s it is not Theseus's: rename or delete it", resource, canaryName, namespace, key, value)
+	var missing []string
+	labels := canaryLabels()
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if meta.Labels[key] != labels[key] {
+			missing = append(missing, key+"="+labels[key])
 		}
 	}
-	return nil
+	if len(missing) == 0 {
+		return nil
+	}
+	return &rollout.Failure{
+		Reason:    "DNSCanaryNameTaken",
+		Message:   fmt.Sprintf("%s/%s in %s exists, but is not Theseus's: it lacks %s", resource, canaryName, namespace, strings.Join(missing, " and ")),
+		Remedy:    fmt.Sprintf("rename or delete it (kubectl -n %s delete %s %s); the next pass then goes on", namespace, resource, canaryName),
+		Elsewhere: true,
+	}
 }

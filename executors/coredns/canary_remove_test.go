@@ -44,15 +44,42 @@ func (w *world) orphan(meta metav1.ObjectMeta) {
 func TestCanaryLeavesForeignObjectsAlone(t *testing.T) {
 	w := newWorld(t)
 	w.orphan(metav1.ObjectMeta{Name: canary, Labels: map[string]string{"app.kubernetes.io/name": canary}})
-	wantTransient(t, w.exec.Canary(t.Context(), w.canaryAct()), "pods/theseus-coredns-canary in kube-system exists, but")
+	wantElsewhere(t, w.exec.Canary(t.Context(), w.canaryAct()), "DNSCanaryNameTaken",
+		"pods/theseus-coredns-canary in kube-system exists, but is not Theseus's: it lacks app.kubernetes.io/managed-by=theseus")
 	now := int64(0)
 	if err := w.client.CoreV1().Pods(system).Delete(t.Context(), canary, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal("the foreign pod is gone:", err)
 	}
-	wantTransient(t, w.exec.Canary(t.Context(), w.canaryAct()), "configmaps/theseus-coredns-canary in kube-system exists, but")
+	wantElsewhere(t, w.exec.Canary(t.Context(), w.canaryAct()), "DNSCanaryNameTaken", "configmaps/theseus-coredns-canary in kube-system exists, but")
 	if _, err := w.client.CoreV1().ConfigMaps(system).Get(t.Context(), canary, metav1.GetOptions{}); err != nil {
 		t.Error("the foreign ConfigMap is gone:", err)
 	}
+}
+
+// A message that differs from pass to pass would be a commit of status each time.
+func TestForeignObjectIsToldInOneWay(t *testing.T) {
+	w := newWorld(t)
+	w.orphan(metav1.ObjectMeta{Name: canary})
+	const want = "pods/theseus-coredns-canary in kube-system exists, but is not Theseus's: it lacks app.kubernetes.io/managed-by=theseus and app.kubernetes.io/name=" + canary
+	for range 5 {
+		if err := w.exec.Canary(t.Context(), w.canaryAct()); err == nil || err.Error() != want {
+			t.Fatalf("error is\n%v\nwant\n%s", err, want)
+		}
+	}
+}
+
+func TestCanaryThatTheDeploymentWouldAdopt(t *testing.T) {
+	w := newWorld(t)
+	if err := w.client.AppsV1().Deployments(system).Delete(t.Context(), "coredns", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	deploy := baseDeployment()
+	labels := map[string]string{"app.kubernetes.io/managed-by": "theseus"}
+	deploy.Spec.Selector.MatchLabels, deploy.Spec.Template.Labels = labels, labels
+	if _, err := w.client.AppsV1().Deployments(system).Create(t.Context(), deploy, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wantElsewhere(t, w.refused(w.canaryAct()), "DNSSelectorTooWide", `its selector "app.kubernetes.io/managed-by=theseus" also selects`)
 }
 
 func TestCanaryIsRemovedWhenCancelled(t *testing.T) {

@@ -56,6 +56,24 @@ func wantFailure(t *testing.T, err error, reason string, texts ...string) {
 	if !errors.As(err, &failure) {
 		t.Fatalf("error is %v, want a failure of the target", err)
 	}
+	if failure.Elsewhere {
+		t.Errorf("the target is not blamed: %v", err)
+	}
+	wantTold(t, failure, reason, texts...)
+}
+
+// wantElsewhere wants what stops an upgrade until a person acts, and is no failure of the target.
+func wantElsewhere(t *testing.T, err error, reason string, texts ...string) {
+	t.Helper()
+	var failure *rollout.Failure
+	if !errors.As(err, &failure) || !failure.Elsewhere {
+		t.Fatalf("error is %v, want a failure elsewhere", err)
+	}
+	wantTold(t, failure, reason, texts...)
+}
+
+func wantTold(t *testing.T, failure *rollout.Failure, reason string, texts ...string) {
+	t.Helper()
 	if failure.Reason != reason || failure.Remedy == "" {
 		t.Errorf("reason %q, remedy %q; want reason %s and a remedy", failure.Reason, failure.Remedy, reason)
 	}

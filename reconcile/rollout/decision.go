@@ -51,7 +51,7 @@ func (Stalled) decision() {}
 func (Done) decision()    {}
 
 // Failure says why something can't go on, for people and for programs. It is an error so that an
-// executor can return it: the target has failed, trying again is pointless.
+// executor can return it: the target has failed unless Elsewhere is set, and trying again at once is pointless.
 type Failure struct {
 	// Reason is a CamelCase word, stable, one per runbook.
 	Reason string
@@ -59,6 +59,8 @@ type Failure struct {
 	Message string
 	// Remedy says what a person can do.
 	Remedy string
+	// Elsewhere tells that the target is not to blame: it is not remembered as failed, and every pass looks again.
+	Elsewhere bool
 }
 
 // Error implements error.

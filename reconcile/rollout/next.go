@@ -78,9 +78,9 @@ func ownedElsewhere(own, other logbook.Owner) Failure {
 }
 
 // GiveUp is the step that remembers that the wanted target has failed, for an executor that found it out.
-// It is nil when nothing is wanted that could fail.
+// It is nil when nothing is wanted that could fail, and when the target is not to blame.
 func GiveUp(want Want, have live.Cluster, f Failure, now time.Time) *Step {
-	if have.Kube == nil || want.DNS == nil || absentDNS(*have.Kube) != nil {
+	if f.Elsewhere || have.Kube == nil || want.DNS == nil || absentDNS(*have.Kube) != nil {
 		return nil
 	}
 	d := lookAtDNS(want, *have.Kube, now)
