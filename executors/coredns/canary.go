@@ -177,7 +177,7 @@ func (e *Executor) judge(ctx context.Context, all []asked, pod *corev1.Pod, imag
 	case disrupted:
 		return nil, fmt.Errorf("%w%s", disruption(v), onNode(now))
 	case broken:
-		text += "; " + v.why
+		text += "; " + v.why + e.logEnd(ctx, now)
 	case starting, pulling, unplaced, ready:
 	}
 	return nil, &rollout.Failure{

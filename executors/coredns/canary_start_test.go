@@ -28,7 +28,7 @@ func TestCanaryThatDoesNotStart(t *testing.T) {
 		failure   []string
 	}{
 		{name: "exits", states: []func(*corev1.Pod){isRunning, hasExited(1, "Error", "plugin/forward: no nameservers\n\x1b[0m found")},
-			failure: []string{"container coredns exited with code 1 (Error): plugin/forward: no nameservers [0m found", "(node node-7)", target}},
+			failure: []string{"container coredns exited with code 1 (Error): plugin/forward: no nameservers | [0m found", "(node node-7)", target}},
 		{name: "ends without an error", states: []func(*corev1.Pod){hasExited(0, "Completed", "")}, failure: []string{"exited with code 0 (Completed)"}},
 		{name: "crash loop", states: []func(*corev1.Pod){isWaiting("CrashLoopBackOff", "back-off 10s")}, failure: []string{"container coredns waits: CrashLoopBackOff: back-off 10s"}},
 		{name: "image pull fails", states: []func(*corev1.Pod){isWaiting("ErrImagePull", "manifest unknown"), isWaiting("ImagePullBackOff", "Back-off pulling image: manifest unknown")},

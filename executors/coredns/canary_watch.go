@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
 )
 
@@ -110,29 +111,37 @@ func (e *Executor) lookAtCanary(ctx context.Context, started *corev1.Pod) (*core
 	return pod, nil
 }
 
-// withEvidence adds the node and, to a failure without an exit message, the end of the log. It is best effort: what it
-// can't get is left out.
+// withEvidence adds the node and, to a failure of CoreDNS without an exit message, the end of its log. It is best effort:
+// what it can't get is left out. What is elsewhere is met again in every pass, maybe on another node, and is told alike.
 func (e *Executor) withEvidence(ctx context.Context, problem error, pod *corev1.Pod) error {
 	var failure *rollout.Failure
 	if !errors.As(problem, &failure) {
 		return fmt.Errorf("%w%s", problem, onNode(pod))
 	}
-	if !hasTerminationMessage(pod) {
-		failure.Message += e.logEnd(ctx)
+	if !failure.Elsewhere {
+		failure.Message += e.logEnd(ctx, pod) + onNode(pod)
 	}
-	failure.Message += onNode(pod)
 	return failure
 }
 
-func (e *Executor) logEnd(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, e.AskTimeout)
-	defer cancel()
-	lines, size := int64(10), int64(2000)
-	text, err := e.Client.CoreV1().Pods(namespace).GetLogs(canaryName, &corev1.PodLogOptions{
-		Container: containerName, TailLines: &lines, LimitBytes: &size,
-	}).DoRaw(ctx)
-	if err != nil || len(text) == 0 {
+// logEnd quotes the log of the container's newest end, or of what runs when it never ended; "" when the pod's status tells
+// its last words already.
+func (e *Executor) logEnd(ctx context.Context, pod *corev1.Pod) string {
+	status := containerStatus(pod)
+	if hasTerminationMessage(status) {
 		return ""
 	}
-	return "; its log ends: " + tail(string(text))
+	ctx, cancel := context.WithTimeout(ctx, e.AskTimeout)
+	defer cancel()
+	lines, size := int64(5), int64(32<<10) // the size is a guard: it cuts off the end, not the beginning
+	text, err := e.Client.CoreV1().Pods(namespace).GetLogs(canaryName, &corev1.PodLogOptions{
+		Container: containerName, TailLines: &lines, LimitBytes: &size, Previous: status.RestartCount > 0 && status.State.Running == nil,
+	}).DoRaw(ctx)
+	if err != nil {
+		return ""
+	}
+	if words := live.LastWords(string(text)); words != "" {
+		return "; its log ends: " + words
+	}
+	return ""
 }

@@ -26,6 +26,11 @@ type wire struct {
 	mu      sync.Mutex
 	patches []string
 	lose    func(*http.Request) bool
+	// logs answers requests for logs, of which queries keeps what they asked for; nil leaves them to the API server.
+	logs    func() (status int, text string)
+	queries []string
+	// hang keeps requests for logs until they are given up.
+	hang bool
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -34,6 +39,19 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Unlock()
 	if lost {
 		return nil, errors.New("the network is away")
+	}
+	if strings.HasSuffix(r.URL.Path, "/log") {
+		if w.hang {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.queries = append(w.queries, strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/kube-system/pods/")+"?"+r.URL.Query().Encode())
+		if w.logs != nil {
+			status, text := w.logs()
+			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+		}
 	}
 	if r.Method == http.MethodPatch {
 		body, err := io.ReadAll(r.Body)

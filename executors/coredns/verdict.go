@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/theseus-gitops/theseus/reconcile/live"
 )
 
 // podState is how far a canary is.
@@ -97,7 +99,7 @@ func exit(who string, t *corev1.ContainerStateTerminated) string {
 		text += " (" + t.Reason + ")"
 	}
 	if t.Message != "" {
-		text += ": " + tail(t.Message)
+		text += ": " + live.LastWords(t.Message)
 	}
 	return text
 }
@@ -171,11 +173,19 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionSt
 	return corev1.ConditionUnknown
 }
 
-func hasTerminationMessage(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
-		return (s.State.Terminated != nil && s.State.Terminated.Message != "") ||
-			(s.LastTerminationState.Terminated != nil && s.LastTerminationState.Terminated.Message != "")
-	})
+// containerStatus is that of the CoreDNS container, its zero value while there is none.
+func containerStatus(pod *corev1.Pod) corev1.ContainerStatus {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == containerName {
+			return s
+		}
+	}
+	return corev1.ContainerStatus{}
+}
+
+func hasTerminationMessage(s corev1.ContainerStatus) bool {
+	return (s.State.Terminated != nil && s.State.Terminated.Message != "") ||
+		(s.LastTerminationState.Terminated != nil && s.LastTerminationState.Terminated.Message != "")
 }
 
 func onNode(pod *corev1.Pod) string {
@@ -192,16 +202,6 @@ func brief(text string, most int) string {
 		return string(line)
 	}
 	return string(line[:most]) + "…"
-}
-
-// tail is brief for logs, of which the end says why.
-func tail(text string) string {
-	const most = 400
-	line := []rune(oneLine(text))
-	if len(line) <= most {
-		return string(line)
-	}
-	return "…" + string(line[len(line)-most:])
 }
 
 func oneLine(text string) string {

@@ -42,7 +42,8 @@ type objects struct {
 	book            *corev1.ConfigMap
 }
 
-// Observe reads all that a pass needs to know of the cluster, in 12 calls. An object that does not exist is
+// Observe reads all that a pass needs to know of the cluster, in 12 calls, and two more at most for logs of CoreDNS pods
+// that crashed. An object that does not exist is
 // nil in the result; whatever else goes wrong is an error, because half a view must not be taken for a whole one.
 // Errors: *UnreachableError, *ForbiddenError (all that lack, joined), *DamagedError, or one that wraps ErrUnauthenticated.
 func (c *Client) Observe(ctx context.Context) (live.Kube, error) {
@@ -50,7 +51,12 @@ func (c *Client) Observe(ctx context.Context) (live.Kube, error) {
 	if err := c.together(ctx, c.questions(&got)); err != nil {
 		return live.Kube{}, err
 	}
-	return got.view()
+	have, err := got.view()
+	if err != nil {
+		return live.Kube{}, err
+	}
+	c.quote(ctx, have.DNS.Pods)
+	return have, nil
 }
 
 type question func(context.Context) error

@@ -147,6 +147,8 @@ type DNSPod struct {
 	// Waiting and Message say why the coredns container is not running, "CrashLoopBackOff".
 	Waiting string
 	Message string
+	// LastWords are the last log lines of the crashed coredns container, "" when they were not asked for or there are none.
+	LastWords string
 }
 
 // DNSRole is ClusterRole system:coredns.
