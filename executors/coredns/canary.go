@@ -28,8 +28,8 @@ const enoughPoor = 3
 // Canary runs one pod of the target image with the candidate Corefile outside the Service, asks the present
 // pods and then the canary, removes it, and records the run with the canary's answers. A canary that does not
 // start, or answers worse, is a *rollout.Failure. What stands in its way until a person acts (somebody else's object of
-// its name) is one that is Elsewhere. What says nothing about the target (no node for the canary, an eviction, the API
-// server away, no way to reach any pod) is an ordinary error: try again later.
+// its name, another container of the pod that can't run) is one that is Elsewhere. What says nothing about the target (no
+// node for the canary, an eviction, the API server away, no way to reach any pod) is an ordinary error: try again later.
 // The canary is removed whatever happens, a cancelled ctx included; after a kill the next Canary removes it, and
 // until then the pod ends by its own deadline.
 func (e *Executor) Canary(ctx context.Context, act rollout.CanaryDNS) error {

@@ -48,27 +48,37 @@ func (e *Executor) awaitReady(ctx context.Context, pod *corev1.Pod, image string
 	}
 }
 
-// watch knows since when an image can't be pulled, which is all that one look at a pod does not tell.
+// watch knows since when an image can't be pulled, and what was said first, which is all that one look at a pod does not tell.
 type watch struct {
 	image        string
 	patience     time.Duration
 	pullingSince time.Time
+	pull         verdict
 }
 
 // certain is why the canary won't be Ready, nil while it may be.
 func (w *watch) certain(v verdict, now time.Time) error {
-	if v.state != pulling {
+	if v.state != pulling || v.other != w.pull.other {
 		w.pullingSince = time.Time{}
-	} else if w.pullingSince.IsZero() {
-		w.pullingSince = now
+	}
+	if v.state == pulling && w.pullingSince.IsZero() {
+		w.pullingSince, w.pull = now, v
 	}
 	switch v.state {
 	case broken:
+		if v.other != "" {
+			return bystander(w.image, v)
+		}
 		return failed(fmt.Sprintf("CoreDNS canary of %s failed: %s", w.image, v.why))
 	case disrupted:
 		return disruption(v)
 	case pulling:
-		if now.Sub(w.pullingSince) >= w.patience {
+		switch {
+		case now.Sub(w.pullingSince) < w.patience:
+		case v.other != "":
+			// Kubelets tell a failed pull and the pause after it in turns. What was said first is the same in every pass.
+			return bystander(w.image, w.pull)
+		default:
 			return failed(fmt.Sprintf("CoreDNS canary: image %s could not be pulled for %s: %s", w.image, w.patience, v.why))
 		}
 	case starting, unplaced, ready:
@@ -84,7 +94,20 @@ func (e *Executor) neverReady(ctx context.Context, v verdict, pod *corev1.Pod, l
 	if v.state == unplaced {
 		return fmt.Errorf("CoreDNS canary: no node took it within %s: %s; the target was not tried", e.ReadyTimeout, v.why)
 	}
+	if v.other != "" {
+		return bystander(image, v)
+	}
 	return e.withEvidence(ctx, failed(fmt.Sprintf("CoreDNS canary of %s was not Ready within %s: %s", image, e.ReadyTimeout, v.why)), pod)
+}
+
+// bystander is about a pod that another container than CoreDNS keeps from being Ready: it says nothing about the target.
+func bystander(image string, v verdict) error {
+	return &rollout.Failure{
+		Reason:    "DNSOtherContainer",
+		Message:   fmt.Sprintf("CoreDNS canary of %s could not be tried: %s", image, v.why),
+		Remedy:    fmt.Sprintf("see to container %s in the pod template of Deployment %s/%s: its image, its configuration, its logs; the next pass then goes on", v.other, namespace, objectName),
+		Elsewhere: true,
+	}
 }
 
 func disruption(v verdict) error {

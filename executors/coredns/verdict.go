@@ -3,6 +3,7 @@
 package coredns
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ const (
 	pulling
 	// ready: it says that it is.
 	ready
-	// broken: it won't ever be Ready, and the target or its configuration is why.
+	// broken: it won't ever be Ready.
 	broken
 	// disrupted: it was taken away for reasons that are not its own.
 	disrupted
@@ -35,26 +36,28 @@ const (
 type verdict struct {
 	state podState
 	why   string
+	// other names the container whose trouble it is, when that is not CoreDNS's: the target is then not to blame.
+	other string
 }
 
-// verdictOn reads a pod that is never restarted.
+// verdictOn reads a pod that is never restarted. Trouble of the CoreDNS container comes before that of any other.
 func verdictOn(pod *corev1.Pod) verdict {
 	if why := taken(pod); why != "" {
-		return verdict{disrupted, why}
+		return verdict{state: disrupted, why: why}
 	}
-	if why := ended(pod); why != "" {
-		return verdict{broken, why}
+	if v := ended(pod); v.why != "" {
+		return v
 	}
 	if condition(pod, corev1.PodReady) == corev1.ConditionTrue {
-		return verdict{ready, ""}
+		return verdict{state: ready}
 	}
-	if v := waits(pod); v.state != starting || v.why != "" {
+	if v := waits(pod); v.why != "" {
 		return v
 	}
 	if pod.Spec.NodeName == "" {
-		return verdict{unplaced, unplacedWhy(pod)}
+		return verdict{state: unplaced, why: unplacedWhy(pod)}
 	}
-	return verdict{starting, unready(pod)}
+	return unready(pod)
 }
 
 // taken says who took the pod away: an eviction, a preemption, a node that went or would not have it.
@@ -74,23 +77,32 @@ func taken(pod *corev1.Pod) string {
 	return ""
 }
 
-// ended describes containers that came to their end, "" when none did.
-func ended(pod *corev1.Pod) string {
-	var out []string
+// ended is about containers that came to their end; its why is "" when none did.
+func ended(pod *corev1.Pod) verdict {
+	var own, others []string
+	other := ""
 	for _, s := range pod.Status.InitContainerStatuses {
 		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
-			out = append(out, exit("init container "+s.Name, t))
+			others, other = append(others, exit("init container "+s.Name, t)), cmp.Or(other, s.Name)
 		}
 	}
 	for _, s := range pod.Status.ContainerStatuses {
-		if t := s.State.Terminated; t != nil {
-			out = append(out, exit("container "+s.Name, t))
+		switch t := s.State.Terminated; {
+		case t == nil:
+		case s.Name == containerName:
+			own = append(own, exit("container "+s.Name, t))
+		default:
+			others, other = append(others, exit("container "+s.Name, t)), cmp.Or(other, s.Name)
 		}
 	}
-	if len(out) == 0 && (pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded) {
-		out = append(out, strings.TrimSpace(fmt.Sprintf("the pod ended as %s %s", pod.Status.Phase, pod.Status.Reason)))
+	if len(own) > 0 {
+		other = ""
 	}
-	return strings.Join(out, "; ")
+	all := slices.Concat(own, others)
+	if len(all) == 0 && (pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded) {
+		all = append(all, strings.TrimSpace(fmt.Sprintf("the pod ended as %s %s", pod.Status.Phase, pod.Status.Reason)))
+	}
+	return verdict{state: broken, why: strings.Join(all, "; "), other: other}
 }
 
 func exit(who string, t *corev1.ContainerStateTerminated) string {
@@ -104,40 +116,6 @@ func exit(who string, t *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// waits describes a container that can't start.
-func waits(pod *corev1.Pod) verdict {
-	var all verdict
-	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		w := s.State.Waiting
-		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
-			continue
-		}
-		text := fmt.Sprintf("container %s waits: %s", s.Name, w.Reason)
-		if w.Message != "" {
-			text += ": " + brief(w.Message, 400)
-		}
-		if t := s.LastTerminationState.Terminated; t != nil {
-			text += "; before, " + exit("it", t)
-		}
-		state := starting
-		switch w.Reason {
-		case "InvalidImageName", "ErrImageNeverPull", "CrashLoopBackOff":
-			state = broken
-		case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
-			state = pulling
-		}
-		all = worse(all, verdict{state, text})
-	}
-	return all
-}
-
-func worse(a, b verdict) verdict {
-	if a.why == "" || b.state > a.state {
-		return b
-	}
-	return a
-}
-
 func unplacedWhy(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -145,23 +123,6 @@ func unplacedWhy(pod *corev1.Pod) string {
 		}
 	}
 	return "the scheduler has not looked at it"
-}
-
-// unready names the containers that are not Ready, as far as the kubelet told.
-func unready(pod *corev1.Pod) string {
-	var out []string
-	for _, s := range pod.Status.ContainerStatuses {
-		switch {
-		case s.State.Running != nil && !s.Ready:
-			out = append(out, "container "+s.Name+" runs, but its readiness probe does not pass")
-		case s.State.Waiting != nil:
-			out = append(out, "container "+s.Name+" waits: "+s.State.Waiting.Reason)
-		}
-	}
-	if len(out) == 0 {
-		return "its node has not started it"
-	}
-	return strings.Join(out, "; ")
 }
 
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionStatus {

@@ -201,6 +201,48 @@ func TestDNSPods(t *testing.T) {
 	})
 }
 
+func TestDNSPodsNameTheContainerThatHoldsThemUp(t *testing.T) {
+	is := func(name string, ready bool, state corev1.ContainerState) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: name, Ready: ready, State: state}
+	}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	waits := func(reason, message string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+	}
+	ended := func(code int32) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: code}}
+	}
+	started := true
+	beside := is("mesh", true, running)
+	beside.Started = &started
+	for name, c := range map[string]struct {
+		init, all []corev1.ContainerStatus
+		ready     bool
+		want      string
+	}{
+		"image can't be pulled":      {all: []corev1.ContainerStatus{is("watcher", false, waits("ImagePullBackOff", "no such host")), is("coredns", true, running)}, want: "container watcher of the pod can't start: ImagePullBackOff: no such host"},
+		"no message":                 {all: []corev1.ContainerStatus{is("watcher", false, waits("RunContainerError", "")), is("coredns", true, running)}, want: "container watcher of the pod can't start: RunContainerError"},
+		"ended":                      {all: []corev1.ContainerStatus{is("coredns", true, running), is("watcher", false, ended(3))}, want: "container watcher of the pod ended: Error: exit code 3"},
+		"not Ready":                  {all: []corev1.ContainerStatus{is("coredns", true, running), is("watcher", false, running)}, want: "container watcher of the pod runs, but is not Ready"},
+		"just begun":                 {all: []corev1.ContainerStatus{is("coredns", true, running), is("watcher", false, waits("ContainerCreating", ""))}},
+		"CoreDNS is not Ready":       {all: []corev1.ContainerStatus{is("coredns", false, running), is("watcher", false, waits("ImagePullBackOff", ""))}},
+		"CoreDNS can't start":        {all: []corev1.ContainerStatus{is("coredns", false, waits("ErrImagePull", "")), is("watcher", false, waits("ImagePullBackOff", ""))}},
+		"Ready":                      {ready: true, all: []corev1.ContainerStatus{is("coredns", true, running), is("watcher", false, running)}},
+		"nothing is known":           {},
+		"init container fails":       {init: []corev1.ContainerStatus{is("done", true, ended(0)), is("setup", false, waits("CrashLoopBackOff", "back-off 10s"))}, all: []corev1.ContainerStatus{is("coredns", false, waits("PodInitializing", ""))}, want: "init container setup of the pod can't start: CrashLoopBackOff: back-off 10s"},
+		"init container runs on":     {init: []corev1.ContainerStatus{beside, is("setup", false, running)}, all: []corev1.ContainerStatus{is("coredns", false, waits("PodInitializing", ""))}, want: "init container setup of the pod has not ended"},
+		"init containers have ended": {init: []corev1.ContainerStatus{beside, is("done", true, ended(0))}, all: []corev1.ContainerStatus{is("coredns", true, running)}},
+	} {
+		pod := corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: c.init, ContainerStatuses: c.all}}
+		if c.ready {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		}
+		if got := dnsPodsOf([]corev1.Pod{pod})[0].Sidecar; got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestDNSRole(t *testing.T) {
 	slices := rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list", "watch"}}
 	role := dnsRoleOf(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}, Rules: []rbacv1.PolicyRule{slices}})

@@ -149,6 +149,9 @@ type DNSPod struct {
 	Message string
 	// LastWords are the last log lines of the crashed coredns container, "" when they were not asked for or there are none.
 	LastWords string
+	// Sidecar says which other container keeps the pod from being Ready, and why, when the coredns container is Ready or
+	// was not given its turn; "" otherwise. It speaks of the pod and not of the CoreDNS that is wanted.
+	Sidecar string
 }
 
 // DNSRole is ClusterRole system:coredns.
