@@ -10,15 +10,25 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/theseus-gitops/theseus/internal/apiserver"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"theseus": func() {
+	testscript.Main(served{m}, map[string]func(){"theseus": func() {
 		stop := make(chan os.Signal, 2)
 		signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 		os.Exit(run(context.Background(), os.Args[1:], stream{os.Stdin, os.Stdout, os.Stderr}, stop))
 	}})
 }
+
+// server is for tests that need an API server; others don't start it.
+var server apiserver.Server
+
+// served are the tests, with the end of that server after them.
+type served struct{ m *testing.M }
+
+func (s served) Run() int { return server.Run(s.m) }
 
 // Each script tells one thing that a user does: commands, what they print, how they exit.
 func TestScripts(t *testing.T) {

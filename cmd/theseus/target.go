@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -116,7 +117,11 @@ func (t target) execute(ctx context.Context, step rollout.Step) error {
 }
 
 // Lock implements reconcile.Locker. The holder's name says where it runs, so that a person can find it.
+// The Lease is the first write of all, so this is where missing rights are found before anything is changed.
 func (t target) Lock(ctx context.Context, after int32) (reconcile.Lock, error) {
+	if err := t.allowed(ctx); err != nil {
+		return nil, err
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "theseus"
@@ -126,6 +131,27 @@ func (t target) Lock(ctx context.Context, after int32) (reconcile.Lock, error) {
 		return nil, t.translate(err)
 	}
 	return lease{held, t}, nil
+}
+
+// allowed makes sure that every later step is allowed: a right that is found missing half way leaves a cluster between two states.
+func (t target) allowed(ctx context.Context) error {
+	missing, err := t.client.MissingRights(ctx)
+	if err != nil {
+		return t.translate(err)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	var texts []string
+	for _, right := range missing {
+		texts = append(texts, right.String())
+	}
+	return &rollout.Failure{
+		Reason:    "RightsMissing",
+		Message:   "nothing is changed, because the account lacks rights that an upgrade of CoreDNS needs: " + strings.Join(texts, "; "),
+		Remedy:    "grant them, for example with the roles in Theseus's docs/rights.md; the next pass then goes on",
+		Elsewhere: true,
+	}
 }
 
 // lease translates the errors of a kube.Lock.

@@ -132,7 +132,7 @@ func (c *Client) putLease(ctx context.Context, lease *coordinationv1.Lease, crea
 }
 
 func leaseOperation(verb string) operation {
-	return operation{verb, "coordination.k8s.io", "leases", logbook.Namespace, logbook.Name}
+	return operation{verb, leaseGroup, "leases", logbook.Namespace, logbook.Name}
 }
 
 func holderOf(l *coordinationv1.Lease) string {
