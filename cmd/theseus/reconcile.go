@@ -112,7 +112,7 @@ func (a *app) pass(ctx context.Context, f fleetFlags, log logFlags) (*pass, erro
 	progress := a.progress(log)
 	return &pass{
 		Pass: reconcile.Pass{
-			Source: repo, Status: repo, Connector: connector{secrets: secrets}, Progress: progress,
+			Source: repo, Status: repo, Connector: connector{secrets: secrets, progress: progress}, Progress: progress,
 			Repository: repo.Identity(),
 			Now:        time.Now, Sleep: sleep, PollEvery: 2 * time.Second, Parallel: 4, Only: f.clusters,
 		},

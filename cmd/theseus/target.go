@@ -23,7 +23,10 @@ import (
 )
 
 // connector makes a reconcile.Target of the adapters, for a cluster as its spec says.
-type connector struct{ secrets secretSource }
+type connector struct {
+	secrets  secretSource
+	progress reconcile.Progress
+}
 
 var _ reconcile.Connector = connector{}
 
@@ -41,6 +44,9 @@ func (c connector) Connect(ctx context.Context, cluster spec.EffectiveCluster) (
 		Client: client.Interface(),
 		Dial: func(ctx context.Context, pod string, port int) (net.Conn, error) {
 			return client.PortForward(ctx, "kube-system", pod, port)
+		},
+		Tell: func(text string) {
+			c.progress.Event(reconcile.Event{Cluster: cluster.Name, Kind: reconcile.WaitBegun, Text: text})
 		},
 	})}
 	return reconcile.Target{Observer: t, Executor: t, Locker: t, Books: t}, nil

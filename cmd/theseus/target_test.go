@@ -3,7 +3,10 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/theseus-gitops/theseus/executors/kube"
+	"github.com/theseus-gitops/theseus/reconcile"
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
+	"github.com/theseus-gitops/theseus/reconcile/spec"
 )
 
 // grant gives the account exactly these rights.
@@ -114,5 +119,38 @@ func TestLockWithoutRightsWritesNothing(t *testing.T) {
 	_, err := u.admin.CoordinationV1().Leases(system).Get(t.Context(), "theseus", metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("the Lease was written: %v", err)
+	}
+}
+
+// listener is a reconcile.Progress that hands on what it hears.
+type listener func(reconcile.Event)
+
+func (l listener) Event(e reconcile.Event) { l(e) }
+
+func TestStepTellsWhatItWaitsFor(t *testing.T) {
+	newUpgrade(t)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, server.Kubeconfig(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	events := make(chan reconcile.Event, 10)
+	c := connector{progress: listener(func(e reconcile.Event) { events <- e; cancel() })}
+	to, err := c.Connect(ctx, spec.EffectiveCluster{Name: "seed-eu-1", Spec: spec.ClusterSpec{Access: spec.Access{Kubeconfig: &spec.Kubeconfig{Path: file}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, err := to.Observer.Observe(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	act := acts()[1](have)
+	if err := to.Executor.Execute(ctx, rollout.Step{Act: act}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want a canary that was cancelled while it waited", err)
+	}
+	want := reconcile.Event{Cluster: "seed-eu-1", Kind: reconcile.WaitBegun, Text: "canary: the scheduler has not looked at it"}
+	if got := <-events; got.Cluster != want.Cluster || got.Kind != want.Kind || got.Text != want.Text {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

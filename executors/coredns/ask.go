@@ -27,6 +27,7 @@ func (e *Executor) ask(ctx context.Context, pod string, q rollout.Question, enou
 	var best answer
 	for try := range tries {
 		if try > 0 {
+			e.Tell(fmt.Sprintf("pod %s is asked again for %s, it says %s", pod, q, best))
 			if err := sleep(ctx, e.AskPause); err != nil {
 				return answer{}, fmt.Errorf("pod %s: %s: %w", pod, q, err)
 			}

@@ -123,6 +123,7 @@ func (e *Executor) interview(ctx context.Context, questions []rollout.Question, 
 		return nil, err
 	}
 	pods = pods[:min(len(pods), baselinePods)]
+	e.Tell(fmt.Sprintf("canary: it is Ready, and is asked what the present pods are asked (questions: %d)", len(questions)))
 	var all []asked
 	for _, q := range questions {
 		one := asked{question: q}

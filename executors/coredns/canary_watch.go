@@ -33,6 +33,7 @@ func (e *Executor) awaitReady(ctx context.Context, pod *corev1.Pod, image string
 		if err == nil {
 			v = verdictOn(now)
 		}
+		e.tellWait(v, err)
 		if v.state == ready {
 			return nil
 		}

@@ -33,6 +33,8 @@ type Options struct {
 	// Dial connects to a TCP port of a pod in kube-system, by its own address or through a port-forward.
 	// It honours ctx; closing the connection must end a pending Read.
 	Dial func(ctx context.Context, pod string, port int) (net.Conn, error)
+	// Tell hears what the canary or the verification waits for, each time that this changes. It may be nil.
+	Tell func(text string)
 	// Now is the clock of annotations; time.Now by default.
 	Now func() time.Time
 	// ReadyTimeout is how long a canary may take to become Ready, its image's pull included; 2 minutes by default.
@@ -61,6 +63,7 @@ func New(o Options) *Executor {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.Tell = onChange(o.Tell)
 	if o.AskTries <= 0 {
 		o.AskTries = 4
 	}

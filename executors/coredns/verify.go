@@ -41,6 +41,7 @@ func (e *Executor) examineAll(ctx context.Context, pods []corev1.Pod, act rollou
 	var judged []finding
 	var poor []string
 	for i := range pods {
+		e.Tell(fmt.Sprintf("verify: pod %s is asked (%d of %d)", pods[i].Name, i+1, len(pods)))
 		f, err := e.examine(ctx, &pods[i], act)
 		if err != nil {
 			return err
