@@ -76,8 +76,13 @@ func outcomeOf(err error) status.Outcome {
 // history is the entry of a roll that has ended.
 func (s *roll) history(r status.Report) *status.Entry {
 	begun := s.kube.Book.Roll
+	var attempted status.Versions
+	if r.Outcome != status.Converged {
+		attempted = status.Versions(r.Want)
+	}
 	return &status.Entry{
-		Revision: begun.Revision, From: status.Versions(begun.From), To: status.Versions(versionsOf(s.kube)),
+		Attempted: attempted,
+		Revision:  begun.Revision, From: status.Versions(begun.From), To: status.Versions(versionsOf(s.kube)),
 		Started: begun.Started, Ended: s.Now(), Outcome: r.Outcome.Reason(), Steps: taken(s.trail.all(begun)),
 	}
 }

@@ -61,7 +61,11 @@ func TestHistoryOfAFailedTarget(t *testing.T) {
 	f := newFleet("a")
 	f.clusters["a"].world.BadAnswer[repo+"v1.14.6"] = true
 	wantOutcomes(t, run(t, f), map[string]string{"a": "stalled"})
-	got := names(newest(t, f, "a"))
+	entry := newest(t, f, "a")
+	if entry.Attempted.CoreDNS != "v1.14.6" || entry.To.CoreDNS != "v1.14.2" {
+		t.Errorf("attempted %+v, to %+v", entry.Attempted, entry.To)
+	}
+	got := names(entry)
 	want := []string{"canary-coredns", "sync-dns-config", "update-coredns", "wait", "verify", "record-failure", "restore-coredns", "wait", "sync-dns-config", "close-coredns-run"}
 	if !slices.Equal(got, want) {
 		t.Errorf("steps %v, want %v", got, want)

@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
 )
 
@@ -51,9 +52,6 @@ func (r Right) String() string {
 	return what + " (" + r.For + ")"
 }
 
-// canaryName is that of the canary's pod and ConfigMap.
-const canaryName = "theseus-coredns-canary"
-
 // Rights is the one list of all that Theseus needs in a cluster for an upgrade of CoreDNS; docs/rights.md has it as YAML.
 func Rights() []Right {
 	whole := []Right{
@@ -75,12 +73,12 @@ func Rights() []Right {
 		{Verb: "list", Resource: "pods", For: "to see the pods of CoreDNS"},
 		{Verb: "get", Resource: "pods", For: "to watch the canary and the pods that are asked"},
 		{Verb: "create", Resource: "pods", For: "to try the new CoreDNS in a canary"},
-		{Verb: "delete", Resource: "pods", Name: canaryName, For: "to remove the canary"},
+		{Verb: "delete", Resource: "pods", Name: live.DNSCanaryName, For: "to remove the canary"},
 		{Verb: "create", Resource: "pods/portforward", For: "to ask the canary and the pods of CoreDNS"},
 		{Verb: "get", Resource: "pods/log", For: "to quote a CoreDNS that crashed", Need: ForQuotes},
 		{Verb: "create", Resource: "configmaps", For: "to make the canary's Corefile, and the logbook"},
-		{Verb: "get", Resource: "configmaps", Name: canaryName, For: "to find what a killed run left"},
-		{Verb: "delete", Resource: "configmaps", Name: canaryName, For: "to remove the canary's Corefile"},
+		{Verb: "get", Resource: "configmaps", Name: live.DNSCanaryName, For: "to find what a killed run left"},
+		{Verb: "delete", Resource: "configmaps", Name: live.DNSCanaryName, For: "to remove the canary's Corefile"},
 		{Verb: "get", Resource: "configmaps", Name: logbook.Name, For: "to read the logbook"},
 		{Verb: "patch", Resource: "configmaps", Name: logbook.Name, For: "to write the logbook"},
 		{Verb: "create", Group: leaseGroup, Resource: "leases", For: "to make the lock that keeps runs apart"},

@@ -29,6 +29,13 @@ func (d *dns) await() Decision {
 	}
 	deadline := d.deadline()
 	if why := d.hopeless(deadline); why != "" {
+		if sidecar := d.sidecar(); sidecar != "" {
+			return Stalled{Failure: Failure{
+				Reason:  "DNSSidecarNotReady",
+				Message: fmt.Sprintf("CoreDNS %s itself is up, but its pods are not ready: %s; %s", d.to, sidecar, d.rolloutState()),
+				Remedy:  "mend that container in Deployment kube-system/coredns; the next pass then goes on",
+			}}
+		}
 		return Do{Step: d.giveUp(Failure{
 			Reason:  "DNSRolloutFailed",
 			Message: fmt.Sprintf("CoreDNS %s → %s: %s; %s", d.fromTag(), d.to, why, d.rolloutState()),

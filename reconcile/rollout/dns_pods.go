@@ -29,6 +29,21 @@ func (d *dns) hopeless(deadline time.Time) string {
 	return ""
 }
 
+// sidecar says what keeps the new pods from being ready when it is no fault of CoreDNS's own container in any of them.
+func (d *dns) sidecar() string {
+	found := ""
+	for _, pod := range d.kube.DNS.Pods {
+		if pod.Image != d.deploy.Image || pod.Ready || pod.Deleting {
+			continue
+		}
+		if pod.Sidecar == "" {
+			return ""
+		}
+		found = pod.Sidecar
+	}
+	return found
+}
+
 // ready counts the pods of an image that serve.
 func (d *dns) ready(image string) int {
 	n := 0
@@ -53,7 +68,7 @@ func (d *dns) rolloutState() string {
 		case pod.Deleting:
 		case pod.Ready && pod.Image != d.deploy.Image:
 			old++
-		case !pod.Ready && pod.Waiting != "":
+		case !pod.Ready && (pod.Waiting != "" || pod.Sidecar != ""):
 			troubles = append(troubles, trouble(pod))
 		}
 	}
@@ -66,9 +81,15 @@ func (d *dns) rolloutState() string {
 
 // trouble is one pod's, bounded: it goes into lines, statuses and commits.
 func trouble(pod live.DNSPod) string {
+	if pod.Waiting == "" {
+		return pod.Name + ": " + cut(pod.Sidecar, 200)
+	}
 	text := pod.Name + ": " + pod.Waiting
 	if pod.Message != "" {
 		text += " (" + cut(pod.Message, 200) + ")"
+	}
+	if pod.LastWords != "" {
+		text += fmt.Sprintf(", its last words: %q", pod.LastWords)
 	}
 	return text
 }

@@ -115,6 +115,17 @@ func rows() map[string]row {
 				k.DNS.Pods[i].Ready, k.DNS.Pods[i].Waiting = false, "CrashLoopBackOff"
 			}
 		}, stalled: "DNSNotServing", says: "CrashLoopBackOff"},
+		"new pods wait for another container, not for CoreDNS": {image: old + "v1.14.6", change: func(k *live.Kube) {
+			k.DNS.Config.Run = &live.DNSRun{From: old + "v1.14.2", To: old + "v1.14.6", Opened: now().Add(-time.Hour)}
+			k.DNS.Deployment.Rollout.Unavailable = 1
+			k.DNS.Pods[0].Ready, k.DNS.Pods[0].Sidecar = false, "container node-cache can't start: ErrImagePull"
+		}, stalled: "DNSSidecarNotReady", says: "node-cache"},
+		"a crashed CoreDNS is quoted": {image: old + "v1.14.6", change: func(k *live.Kube) {
+			k.KubeadmConfig.DNS.ImageTag, k.DNS.Deployment.Rollout.Unavailable = "v1.14.6", 2
+			for i := range k.DNS.Pods {
+				k.DNS.Pods[i].Ready, k.DNS.Pods[i].Waiting, k.DNS.Pods[i].LastWords = false, "CrashLoopBackOff", "Corefile:3: unknown directive"
+			}
+		}, stalled: "DNSNotServing", says: `its last words: "Corefile:3: unknown directive"`},
 		"the wanted image, and one pod of it is missing": {image: old + "v1.14.6", change: func(k *live.Kube) {
 			k.KubeadmConfig.DNS.ImageTag, k.DNS.Deployment.Rollout.Unavailable, k.DNS.Pods[0].Ready = "v1.14.6", 1, false
 		}, waits: true, says: "not all of its pods"},
