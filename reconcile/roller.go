@@ -143,7 +143,8 @@ func (s *roll) act(ctx context.Context, decision rollout.Decision) (*status.Repo
 func (s *roll) goOn(ctx context.Context, err error) bool {
 	var locked *LockedError
 	var failure *rollout.Failure
-	if errors.As(err, &locked) || errors.As(err, &failure) || ctx.Err() != nil || s.outOfTime() {
+	var unannounced *unannouncedError
+	if errors.As(err, &locked) || errors.As(err, &failure) || errors.As(err, &unannounced) || ctx.Err() != nil || s.outOfTime() {
 		return false
 	}
 	if errors.Is(err, rollout.ErrConflict) {

@@ -43,12 +43,21 @@ func (s *roll) do(ctx context.Context, step rollout.Step) error {
 	return nil
 }
 
+// unannouncedError is a roll whose start could not be committed. The commit itself was tried as often as made sense.
+type unannouncedError struct{ error }
+
+func (e *unannouncedError) Error() string {
+	return "the start of the roll can't be committed, so it is not begun: " + e.error.Error()
+}
+
+func (e *unannouncedError) Unwrap() error { return e.error }
+
 // begin writes the start of the roll: to Git first, because a roll that nobody can read about is not begun,
 // then to the logbook.
 func (s *roll) begin(ctx context.Context, first rollout.Step) error {
 	report := s.report(rollout.Do{Step: first})
 	if err := s.Announce(ctx, report); err != nil {
-		return fmt.Errorf("the start of the roll can't be committed, so it is not begun: %w", err)
+		return &unannouncedError{err}
 	}
 	now := s.Now()
 	book := s.kube.Book

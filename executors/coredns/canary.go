@@ -113,6 +113,12 @@ func (e *Executor) startCanary(ctx context.Context, act rollout.CanaryDNS, confi
 	if apierrors.IsInvalid(err) {
 		return nil, failed(fmt.Sprintf("CoreDNS canary: the API server refuses a pod of image %s: %v", act.Image, err))
 	}
+	if apierrors.IsForbidden(err) {
+		return nil, &rollout.Failure{
+			Reason: "DNSCanaryNotAdmitted", Message: fmt.Sprintf("CoreDNS canary: the API server does not admit its pod: %v", err),
+			Remedy: "let the policy, quota or webhook that it names admit pod " + canaryName + " in " + namespace + ", which is like CoreDNS's own pods; the next pass then goes on", Elsewhere: true,
+		}
+	}
 	return pod, call{"create", "pods", canaryName}.explain(err)
 }
 

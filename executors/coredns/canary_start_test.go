@@ -3,10 +3,12 @@
 package coredns_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/theseus-gitops/theseus/executors/coredns"
@@ -80,4 +82,23 @@ func (w *world) whenThere(status func(*corev1.Pod)) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// A quota, a policy or a webhook that keeps the canary out says nothing about the target, and trying again is useless.
+func TestCanaryThatIsNotAdmitted(t *testing.T) {
+	w := newWorld(t)
+	quotas := w.client.CoreV1().ResourceQuotas(system)
+	none := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+	quota, err := quotas.Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "no-more"}, Spec: corev1.ResourceQuotaSpec{Hard: none},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = quotas.Delete(context.WithoutCancel(t.Context()), quota.Name, metav1.DeleteOptions{}) })
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // the controller's part
+	if _, err := quotas.UpdateStatus(t.Context(), quota, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wantElsewhere(t, w.refused(w.canaryAct()), "DNSCanaryNotAdmitted", "exceeded quota: no-more")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/theseus-gitops/theseus/executors/kube"
 )
 
-func TestObserveMakesElevenReadingCalls(t *testing.T) {
+func TestObserveMakesTwelveReadingCalls(t *testing.T) {
 	server.Reset(t)
 	g := newGate(t)
 	have, err := g.client(t).Observe(t.Context())
@@ -30,6 +30,7 @@ func TestObserveMakesElevenReadingCalls(t *testing.T) {
 		"GET /api/v1/namespaces/kube-system/configmaps/kubeadm-config",
 		"GET /api/v1/namespaces/kube-system/configmaps/kubelet-config",
 		"GET /api/v1/namespaces/kube-system/configmaps/theseus",
+		"GET /api/v1/namespaces/kube-system/configmaps/theseus-coredns-canary",
 		"GET /api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dkube-dns",
 		"GET /api/v1/nodes",
 		"GET /apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy",
@@ -136,7 +137,7 @@ func TestObserveNeedsTheseRightsOnly(t *testing.T) {
 		}, metav1.CreateOptions{})),
 		second(rbac.Roles("kube-system").Create(t.Context(), &rbacv1.Role{ObjectMeta: read, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
-			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"kubeadm-config", "kubelet-config", "coredns", "kube-proxy", "theseus"}, Verbs: []string{"get"}},
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"kubeadm-config", "kubelet-config", "coredns", "kube-proxy", "theseus", "theseus-coredns-canary"}, Verbs: []string{"get"}},
 			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, ResourceNames: []string{"coredns"}, Verbs: []string{"get"}},
 			{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, ResourceNames: []string{"kube-proxy"}, Verbs: []string{"get"}},
 		}}, metav1.CreateOptions{})),

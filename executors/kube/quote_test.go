@@ -77,8 +77,8 @@ func TestObserveQuotesCrashedPods(t *testing.T) {
 	if got := words(t, client); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if len(g.calls) != 13 {
-		t.Errorf("%d calls, want 11 and two for logs:\n%s", len(g.calls), strings.Join(g.calls, "\n"))
+	if len(g.calls) != 14 {
+		t.Errorf("%d calls, want 12 and two for logs:\n%s", len(g.calls), strings.Join(g.calls, "\n"))
 	}
 	const log = "GET /api/v1/namespaces/kube-system/pods/c-crashes/log?container=coredns&limitBytes=32768&previous=true&tailLines=5"
 	if !slices.Contains(g.calls, log) {
