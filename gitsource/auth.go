@@ -37,6 +37,9 @@ func (a Auth) String() string {
 	return "git credentials (none)"
 }
 
+// none tells that these are no credentials at all.
+func (a Auth) none() bool { return a.signer == nil && a.bearer == "" && a.password == "" }
+
 // GoString is String, so that %#v shows no secret either.
 func (a Auth) GoString() string { return a.String() }
 

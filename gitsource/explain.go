@@ -59,10 +59,12 @@ func (r *Repo) explainAccess(e *Error, s service, err error, f facts) {
 		e.Hint = fmt.Sprintf("add the public key to the repository with %s access", right)
 	case f.status == http.StatusUnauthorized, f.status == http.StatusForbidden:
 		e.Kind, e.Why = ErrAuth, fmt.Sprintf("the server answered %d to %s", f.status, r.opts.Auth)
-		e.Hint = fmt.Sprintf("check that the token is valid and has %s access to the repository", right)
+		e.Hint = r.credentialsHint(fmt.Sprintf("check that the token is valid and has %s access to the repository", right),
+			fmt.Sprintf("name a secret whose credentials have %s access: --repo-secret", right))
 	case f.status == http.StatusNotFound:
 		e.Kind, e.Why = ErrNotFound, "the server answered 404"
-		e.Hint = "check the URL; many hosts also answer 404 when the credentials give no access"
+		e.Hint = r.credentialsHint("check the URL; many hosts also answer 404 when the credentials give no access",
+			"check the URL; many hosts also answer 404 to those who give no credentials (--repo-secret)")
 	case f.ended && s == receivePack:
 		e.Kind, e.Why = ErrAuth, "the server ended the push before it began; "+said(words)
 		e.Hint = "check that the key has write access"
@@ -80,4 +82,12 @@ func (r *Repo) explainAccess(e *Error, s service, err error, f facts) {
 			e.Why += "; " + said(words)
 		}
 	}
+}
+
+// credentialsHint is what to do about credentials that don't suffice, or about none.
+func (r *Repo) credentialsHint(some, none string) string {
+	if r.opts.Auth.none() {
+		return none
+	}
+	return some
 }

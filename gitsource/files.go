@@ -96,8 +96,7 @@ func (r *Repo) specDir(o *objects, root plumbing.Hash) (plumbing.Hash, error) {
 			return id, err
 		}
 		if !found {
-			return id, &Error{Kind: ErrNotFound, Where: r.loc.display, Why: fmt.Sprintf("path %s: there is no %s in the branch", r.dir, at),
-				Hint: "check the path; it is relative to the repository's root"}
+			return id, r.noSuchDir(o, id, at)
 		}
 		if !e.isDir() {
 			return id, &Error{Kind: ErrConfig, Where: r.loc.display, Why: fmt.Sprintf("path %s: %s is a %s, not a directory", r.dir, at, e.kind()),
@@ -106,6 +105,22 @@ func (r *Repo) specDir(o *objects, root plumbing.Hash) (plumbing.Hash, error) {
 		id = e.id
 	}
 	return id, nil
+}
+
+// noSuchDir names the directories that are where the missing one was looked for.
+func (r *Repo) noSuchDir(o *objects, parent plumbing.Hash, missing string) error {
+	entries, err := o.tree(parent)
+	if err != nil {
+		return err
+	}
+	var dirs []string
+	for _, e := range entries {
+		if e.isDir() && printable(e.name) {
+			dirs = append(dirs, path.Join(path.Dir(missing), e.name))
+		}
+	}
+	return &Error{Kind: ErrNotFound, Where: r.loc.display, Why: fmt.Sprintf("path %s: there is no %s in the branch", r.dir, missing),
+		Hint: "the path is relative to the repository's root; directories there: " + some(dirs)}
 }
 
 // wantsSpec picks what Files reports.

@@ -36,6 +36,26 @@ func TestHeadFollowsTheBranchAndDefaultBranch(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, "head", string(head), second)
+	tip, err := repo.Tip(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "tip", tip, gitsource.Tip{Branch: "main", Default: true, Revision: head})
+	o.git("branch", "other")
+	tip, err = o.open(func(op *gitsource.Options) { op.Branch = "other" }).Tip(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "tip of another branch", tip, gitsource.Tip{Branch: "other", Revision: head})
+}
+
+func TestMissingBranchNamesAtMostTen(t *testing.T) {
+	o := seeded(t, map[string]string{"fleet.yaml": "1"})
+	for i := range 11 {
+		o.git("branch", fmt.Sprintf("b%02d", i))
+	}
+	_, err := o.open(func(op *gitsource.Options) { op.Branch = "prod" }).Head(t.Context())
+	wantSays(t, err, "no branch prod", "b00, b01, b02, b03, b04, b05, b06, b07, b08, b09 and 2 more")
 }
 
 func TestFilesNamesSymlinksAndSubmodules(t *testing.T) {
@@ -176,7 +196,7 @@ func TestNotFound(t *testing.T) {
 		says []string
 	}{
 		"empty repository": {empty.open(), []string{"is empty", "push a first commit"}},
-		"missing branch":   {full.open(func(o *gitsource.Options) { o.Branch = "release" }), []string{"no branch release", "1 branches"}},
+		"missing branch":   {full.open(func(o *gitsource.Options) { o.Branch = "release" }), []string{"no branch release", "there are: main"}},
 		"missing repository": {full.open(func(o *gitsource.Options) { o.URL += "-not" }),
 			[]string{"no such directory"}},
 		"not a repository": {full.open(func(o *gitsource.Options) { o.URL = full.work + "/.git/hooks" }),
@@ -197,7 +217,12 @@ func TestNotFound(t *testing.T) {
 		if !errors.Is(err, gitsource.ErrNotFound) {
 			t.Errorf("got %v, want ErrNotFound", err)
 		}
-		wantSays(t, err, "path fleets/eu", "no fleets in the branch")
+		wantSays(t, err, "path fleets/eu", "no fleets in the branch", "directories there: none")
+		other := seeded(t, map[string]string{"fleets/us/a.yaml": "x", "fleets/asia/a.yaml": "x", "fleets/b.yaml": "x"})
+		repo = other.open(func(o *gitsource.Options) { o.Path = "fleets/eu" })
+		head, _ = repo.Head(t.Context())
+		_, err = repo.Files(t.Context(), head)
+		wantSays(t, err, "no fleets/eu in the branch", "directories there: fleets/asia, fleets/us")
 	})
 }
 

@@ -137,7 +137,11 @@ func TestHTTPWrongCredentials(t *testing.T) {
 			if !errors.Is(err, gitsource.ErrAuth) {
 				t.Errorf("%s: got %v, want ErrAuth", name, err)
 			}
-			wantSays(t, err, s.url, "401", "check that the token")
+			hint := "check that the token"
+			if secret == nil {
+				hint = "--repo-secret"
+			}
+			wantSays(t, err, s.url, "401", hint)
 			wantNoSecrets(t, err, "wr0ng", "Ym90OndyMG5n")
 		}
 	}
@@ -175,7 +179,7 @@ func TestHTTPMissingRepository(t *testing.T) {
 	if !errors.Is(err, gitsource.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
-	wantSays(t, err, "404", "check the URL")
+	wantSays(t, err, "404", "check the URL", "--repo-secret")
 }
 
 func TestHTTPServerErrorsAreTransient(t *testing.T) {
@@ -266,7 +270,7 @@ func TestPlainHTTPNeedsTheOption(t *testing.T) {
 	if !errors.Is(err, gitsource.ErrConfig) {
 		t.Fatalf("got %v, want ErrConfig", err)
 	}
-	wantSays(t, err, "plain http", "use https")
+	wantSays(t, err, "plain http", "use https", "--allow-insecure-http")
 	options.AllowInsecureHTTP = true
 	wantSlice(t, "files", paths(headFiles(t, mustOpen(t, options))), []string{"fleet.yaml"})
 }

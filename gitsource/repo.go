@@ -3,9 +3,11 @@
 package gitsource
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -39,9 +41,10 @@ func Open(o Options) (*Repo, error) {
 	switch {
 	case loc.scheme == schemeHTTP && !o.AllowInsecureHTTP:
 		return nil, &Error{Kind: ErrConfig, Where: loc.display, Why: "plain http shows credentials and lets anyone on the way change the specs",
-			Hint: "use https, or set AllowInsecureHTTP"}
+			Hint: "use https, or accept that with --allow-insecure-http"}
 	case loc.scheme == schemeSSH && (o.Auth.signer == nil || o.Auth.hosts == nil):
-		return nil, &Error{Kind: ErrConfig, Where: loc.display, Why: "an ssh URL needs a Secret with identity and known_hosts"}
+		return nil, &Error{Kind: ErrConfig, Where: loc.display, Why: "an ssh URL needs a key and the host's key",
+			Hint: "name a secret with identity and known_hosts: --repo-secret"}
 	case loc.scheme != schemeSSH && o.Auth.signer != nil:
 		return nil, &Error{Kind: ErrConfig, Where: loc.display, Why: "an SSH key can't be used with this URL", Hint: "use an ssh:// URL"}
 	}
@@ -60,16 +63,23 @@ func (r *Repo) URL() string { return r.loc.display }
 
 // Head polls the branch: one exchange, no objects. ErrNotFound means no repository, no commit yet, or no such branch.
 func (r *Repo) Head(ctx context.Context) (Revision, error) {
-	var head plumbing.Hash
+	tip, err := r.Tip(ctx)
+	return tip.Revision, err
+}
+
+// Tip is Head, with the name of the branch.
+func (r *Repo) Tip(ctx context.Context) (Tip, error) {
+	var tip Tip
 	err := r.exchange(ctx, uploadPack, func(_ context.Context, _ wire, adv *packp.AdvRefs) error {
-		var err error
-		head, err = r.specHead(adv)
+		head, err := r.specHead(adv)
+		ref := cmp.Or(r.ref, defaultBranch(adv))
+		tip = Tip{Branch: ref.Short(), Default: ref == defaultBranch(adv), Revision: Revision(head.String())}
 		return err
 	})
 	if err != nil {
-		return "", err
+		return Tip{}, err
 	}
-	return Revision(head.String()), nil
+	return tip, nil
 }
 
 // exchange runs one conversation within Options.Timeout and explains its failure.
@@ -98,30 +108,40 @@ func (r *Repo) specHead(adv *packp.AdvRefs) (plumbing.Hash, error) {
 		return plumbing.ZeroHash, &Error{Kind: ErrNotFound, Where: r.loc.display, Why: "the repository is empty",
 			Hint: "push a first commit with fleet.yaml"}
 	}
-	ref := r.ref
+	ref := cmp.Or(r.ref, defaultBranch(adv))
 	if ref == "" {
-		if ref = defaultBranch(adv); ref == "" {
-			return plumbing.ZeroHash, &Error{Kind: ErrNotFound, Where: r.loc.display, Why: "the server names no default branch",
-				Hint: "name the branch"}
-		}
+		return plumbing.ZeroHash, &Error{Kind: ErrNotFound, Where: r.loc.display, Why: "the server names no default branch",
+			Hint: "name the branch with --branch; there are: " + some(branches(adv))}
 	}
 	id, ok := adv.References[ref.String()]
 	if !ok {
-		return plumbing.ZeroHash, &Error{Kind: ErrNotFound, Where: r.loc.display,
-			Why:  fmt.Sprintf("there is no branch %s (the repository has %d branches)", ref.Short(), countBranches(adv)),
-			Hint: "check the branch name, or push the branch"}
+		return plumbing.ZeroHash, &Error{Kind: ErrNotFound, Where: r.loc.display, Why: "there is no branch " + ref.Short(),
+			Hint: "there are: " + some(branches(adv))}
 	}
 	return id, nil
 }
 
-func countBranches(adv *packp.AdvRefs) int {
-	n := 0
+func branches(adv *packp.AdvRefs) []string {
+	var names []string
 	for name := range adv.References {
-		if strings.HasPrefix(name, "refs/heads/") {
-			n++
+		if branch, ok := strings.CutPrefix(name, "refs/heads/"); ok && printable(branch) {
+			names = append(names, branch)
 		}
 	}
-	return n
+	return names
+}
+
+// some lists names for a message: the first ten, and how many more there are.
+func some(names []string) string {
+	const most = 10
+	slices.Sort(names)
+	switch {
+	case len(names) == 0:
+		return "none"
+	case len(names) > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 // defaultBranch is where the server's HEAD points, from the symref capability (gitprotocol-capabilities).

@@ -5,6 +5,15 @@ package gitsource
 // Revision is the full hexadecimal id of a commit.
 type Revision string
 
+// Tip is the newest commit of the branch that holds the specs.
+type Tip struct {
+	// Branch is the branch's name.
+	Branch string
+	// Default tells that it is the repository's default branch; in a working copy, the one that is checked out.
+	Default  bool
+	Revision Revision
+}
+
 // Kind says what a tree entry is, as far as a reader of specs must know.
 type Kind int
 
