@@ -39,6 +39,7 @@ func classify(d *document) (ours, readable bool) {
 		return true, false
 	case version != nil && distance(strings.ToLower(group), Group) <= 2:
 		d.add(d.at(version), Warning, fmt.Sprintf("apiVersion: found %q, so the document is ignored; did you mean %q?", shorten(version.Value), APIVersion))
+		d.last().Ignored = true
 	}
 	return false, false
 }

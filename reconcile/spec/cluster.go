@@ -19,7 +19,7 @@ type Metadata struct {
 // ClusterSpec is the content of a Cluster.
 type ClusterSpec struct {
 	Release           string        `json:"release,omitzero" acts:"stages" format:"dns-label" desc:"Release that gives the versions which this spec leaves out."`
-	KubernetesVersion Version       `json:"kubernetesVersion,omitzero" acts:"control plane" desc:"Kubernetes version of machines, API server and all; needed, here or by the release."`
+	KubernetesVersion Version       `json:"kubernetesVersion,omitzero" needed:"true" acts:"control plane" desc:"Kubernetes version of machines, API server and all; needed, here or by the release."`
 	BaseImage         string        `json:"baseImage,omitzero" acts:"control plane" desc:"Logical name of fleet.images (then place is needed), or an image id; {kubernetesVersion} is replaced."`
 	Place             string        `json:"place,omitzero" acts:"control plane" desc:"Which id of fleet.images."`
 	Hops              []Hop         `json:"hops,omitzero" acts:"whole clusters" desc:"One stop per Kubernetes minor between live and wanted; needed when more than one minor is crossed and the known versions can't fill it."`

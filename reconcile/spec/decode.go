@@ -5,6 +5,7 @@ package spec
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,7 +90,7 @@ func (d *document) structure(n *yaml.Node, v reflect.Value, path string, outer f
 			continue
 		}
 		f := fields[at]
-		f.acts = d.warnActs(f.acts, outer.acts, key, join(path, f.name))
+		f.acts = d.warnActs(f, outer.acts, key, join(path, f.name))
 		d.places[join(path, f.name)] = span{key: d.at(key), value: d.at(node)}
 		d.value(node, v.Field(f.index), join(path, f.name), f)
 	}
@@ -106,15 +107,18 @@ func (d *document) structure(n *yaml.Node, v reflect.Value, path string, outer f
 
 // warnActs reports a key that starts to work with a later capability, once for a key and all that is nested in it, and
 // returns the capability that the nested keys inherit.
-func (d *document) warnActs(own, outer Capability, key *yaml.Node, path string) Capability {
-	if own == "" || own == outer {
+func (d *document) warnActs(f field, outer Capability, key *yaml.Node, path string) Capability {
+	if f.acts == "" || f.acts == outer {
 		return outer
 	}
-	if !own.Acts() {
-		d.add(d.at(key), Warning, fmt.Sprintf("%s is not acted on yet (comes with: %s)", path, own))
+	if !f.acts.Acts() && !f.needed {
+		d.add(d.at(key), Warning, fmt.Sprintf("%s is not acted on yet (comes with: %s)", path, f.acts))
+		d.last().Idle = itemNumber.ReplaceAllString(path, "[]")
 	}
-	return own
+	return f.acts
 }
+
+var itemNumber = regexp.MustCompile(`\[\d+\]`)
 
 // setDefault is the one place where defaults come from: the default tags. They are part of the code, and a test decodes all.
 func setDefault(v reflect.Value, f field) {

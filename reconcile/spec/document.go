@@ -102,6 +102,9 @@ func (d *document) add(p Position, severity Severity, message string) {
 	})
 }
 
+// last is the problem that was added last.
+func (d *document) last() *Problem { return &(*d.found)[len(*d.found)-1] }
+
 // printable keeps a message on one line, and keys of a file from steering a terminal.
 func printable(message string) string {
 	return strings.Map(func(r rune) rune {

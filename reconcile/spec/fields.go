@@ -24,6 +24,7 @@ type field struct {
 	keys     string
 	unique   string
 	required bool
+	needed   bool
 	empty    bool
 }
 
@@ -43,6 +44,7 @@ func fieldsOf(t reflect.Type) []field {
 			keys:     sf.Tag.Get("keys"),
 			unique:   sf.Tag.Get("unique"),
 			required: sf.Tag.Get("required") == "true",
+			needed:   sf.Tag.Get("needed") == "true",
 			empty:    sf.Tag.Get("empty") == "true",
 			min:      intTag(sf.Tag, "min"),
 			max:      intTag(sf.Tag, "max"),

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	_ "time/tzdata"
@@ -278,10 +279,29 @@ func TestStages(t *testing.T) {
 }
 
 func TestProblemJSON(t *testing.T) {
-	_, problems := spec.Parse(withFleet(file("a.yaml", plain+"  x: 1\n")))
+	_, problems := spec.Parse(withFleet(file("a.yaml", plain+"  suspend: x\n")))
 	got, err := json.Marshal(problems.ForCluster("seed-eu-1")[:1])
-	want := `[{"file":"a.yaml","line":5,"column":3,"severity":"warning","message":"spec.kubernetesVersion is not acted on yet (comes with: control plane)"}]`
+	want := `[{"file":"a.yaml","line":7,"column":3,"severity":"warning","message":"spec.suspend is not acted on yet (comes with: stages)"}]`
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v\nwant %s", got, err, want)
+	}
+}
+
+// TestWarningsTellWhatTheyAreAbout: their readers sum them up, and so need more than the text.
+func TestWarningsTellWhatTheyAreAbout(t *testing.T) {
+	_, problems := spec.Parse(withFleet(
+		file("a.yaml", plain+"  baseImage: debian-12\n  workers: [{name: w, kind: terraform, replicas: 1, rollout: {maxSurge: 1}}]\n"),
+		file("b.yaml", strings.Replace(strings.Replace(plain, "theseus.dev", "teseus.dev", 1), "seed-eu-1", "seed-eu-2", 1)),
+	))
+	var got []string
+	for _, p := range problems {
+		if p.Severity == spec.Warning {
+			got = append(got, fmt.Sprintf("%s %q %v", p.File, p.Idle, p.Ignored))
+		}
+	}
+	// Nothing about kubernetesVersion: it must be there, so nobody can do anything about a warning.
+	want := []string{`a.yaml "spec.baseImage" false`, `a.yaml "spec.workers" false`, `b.yaml "" true`, `fleet.yaml "spec.images" false`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

@@ -60,6 +60,10 @@ type Problem struct {
 	// document could not be read far enough; Cluster is empty for other kinds.
 	Kind    string `json:"-"`
 	Cluster string `json:"-"`
+	// Idle is set in the warning that a key is not acted on yet: its path, without the numbers of items.
+	Idle string `json:"-"`
+	// Ignored is set in the warning that a document, though it looks like one of ours, is not read at all.
+	Ignored bool `json:"-"`
 }
 
 // String is the line that validate prints, in the form that editors and CI systems turn into links.
@@ -106,6 +110,11 @@ func (ps Problems) String() string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// Errors returns the errors among them.
+func (ps Problems) Errors() Problems {
+	return ps.filter(func(p Problem) bool { return p.Severity == Error })
 }
 
 func (ps Problems) filter(keep func(Problem) bool) Problems {

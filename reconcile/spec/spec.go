@@ -11,6 +11,7 @@
 //	desc      meaning, for people who write specs
 //	acts      the capability with which the key starts to work; inherited by nested keys; none: it works
 //	required  "true": the key must be there
+//	needed    "true": the key must be there, here or by a release; no "not acted on yet", because nobody can leave it out
 //	default   the value when the key is absent; {}: a mapping of defaults
 //	enum      the allowed texts, comma-separated
 //	min, max  limits of a whole number

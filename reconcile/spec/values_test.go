@@ -178,6 +178,5 @@ func ExampleParse() {
 	})
 	fmt.Print(problems)
 	// Output:
-	// clusters/seed.yaml:5:3: warning: spec.kubernetesVersion is not acted on yet (comes with: control plane)
 	// clusters/seed.yaml:6:23: error: spec.access.inCluster: found the text "yes"; allowed: true or false
 }
