@@ -42,11 +42,13 @@ func (f *fleet) resolve() {
 		}})
 	}
 	slices.SortFunc(f.clusters, func(a, b member) int { return cmpName(a, b) })
+	// Without a fleet this may be the wrong folder, where a cluster that is not found is not gone.
+	if f.unnamed() || f.repo.Fleet == nil && len(f.clusters) == 0 {
+		return
+	}
+	f.known = []string{}
 	for _, m := range f.clusters {
 		f.known = append(f.known, m.report.Cluster)
-	}
-	if f.unnamed() {
-		f.known = nil
 	}
 }
 
@@ -91,7 +93,7 @@ func (f *fleet) keepOnly(names []string) error {
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(f.clusters, func(m member) bool { return m.report.Cluster == name }) {
-			return fmt.Errorf("cluster %s: %w; there are: %s", name, ErrUnknownCluster, strings.Join(f.names(), ", "))
+			return fmt.Errorf("cluster %s: %w; there are: %s", name, ErrUnknownCluster, cmp.Or(strings.Join(f.names(), ", "), "none"))
 		}
 	}
 	f.clusters = slices.DeleteFunc(f.clusters, func(m member) bool { return !slices.Contains(names, m.report.Cluster) })

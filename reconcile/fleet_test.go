@@ -32,8 +32,10 @@ type fleet struct {
 	refuse   bool // the server refuses pushes
 	clusters map[string]*fakeCluster
 	events   []string
-	stop     chan struct{}
-	stopAt   string // the step at whose end the process is asked to end
+	// connectError is why no cluster can be connected to.
+	connectError error
+	stop         chan struct{}
+	stopAt       string // the step at whose end the process is asked to end
 }
 
 // fakeCluster is one cluster: the world of CoreDNS, a logbook with versions, a Lease.
@@ -145,6 +147,9 @@ func (f *fleet) Commit(_ context.Context, c reconcile.Commit) error {
 }
 
 func (f *fleet) Connect(_ context.Context, c spec.EffectiveCluster) (reconcile.Target, error) {
+	if f.connectError != nil {
+		return reconcile.Target{}, f.connectError
+	}
 	one, ok := f.clusters[c.Name]
 	if !ok {
 		return reconcile.Target{}, errors.New("no such secret")

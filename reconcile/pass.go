@@ -4,6 +4,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -42,7 +43,9 @@ type Result struct {
 	// Head is the commit of the specs.
 	Head     string
 	Problems spec.Problems
-	Clusters []ClusterResult
+	// OtherFiles counts YAML files below the spec path without any document of ours.
+	OtherFiles int
+	Clusters   []ClusterResult
 	// PublishError is why status could not be committed, nil when it was or when there was nothing new.
 	PublishError error
 }
@@ -79,7 +82,7 @@ func (p *Pass) Run(ctx context.Context) (Result, error) {
 	}
 	reports := make([]status.Report, len(f.clusters))
 	p.each(f, func(i int, m member) { reports[i] = p.roll(ctx, f, m) })
-	result := Result{Head: f.head, Problems: f.problems}
+	result := Result{Head: f.head, Problems: f.problems, OtherFiles: f.repo.OtherFiles}
 	for _, r := range reports {
 		result.Clusters = append(result.Clusters, ClusterResult{Report: r})
 	}
@@ -93,7 +96,7 @@ func (p *Pass) Plan(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Head: f.head, Problems: f.problems, Clusters: make([]ClusterResult, len(f.clusters))}
+	result := Result{Head: f.head, Problems: f.problems, OtherFiles: f.repo.OtherFiles, Clusters: make([]ClusterResult, len(f.clusters))}
 	p.each(f, func(i int, m member) { result.Clusters[i] = p.plan(ctx, f, m) })
 	return result, nil
 }
@@ -139,6 +142,10 @@ func (p *Pass) connect(ctx context.Context, m member) (Target, *status.Report) {
 	}
 	r := m.report
 	r.Outcome, r.Why = outcomeOf(err), err.Error()
+	var failure *rollout.Failure
+	if errors.As(err, &failure) {
+		r.Outcome, r.Why, r.Failure = status.Stalled, failure.Message, failure
+	}
 	return Target{}, &r
 }
 

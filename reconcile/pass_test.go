@@ -4,11 +4,13 @@ package reconcile_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/theseus-gitops/theseus/reconcile"
 	"github.com/theseus-gitops/theseus/reconcile/live"
+	"github.com/theseus-gitops/theseus/reconcile/rollout"
 	"github.com/theseus-gitops/theseus/reconcile/status"
 )
 
@@ -234,5 +236,55 @@ func TestWhatStandsInTheWayOfStatusStopsNothing(t *testing.T) {
 	wantOutcomes(t, run(t, f), map[string]string{"a": "converged", "b": "converged"})
 	if !strings.Contains(f.commits[0], "Replaced what was in the way:\n- status/clusters/a.yaml (a directory)\n") {
 		t.Errorf("the commit does not say what it replaced:\n%s", f.commits[0])
+	}
+}
+
+// A spec that was deleted leaves no "as wanted" behind; a folder that is not the fleet's deletes nobody's status.
+func TestStatusOfClustersThatAreGone(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a")
+	run(t, f)
+	delete(f.specs, "a.yaml")
+	fleetFile := f.specs["fleet.yaml"]
+	delete(f.specs, "fleet.yaml")
+	f.specs["values.yaml"] = "replicas: 3\n"
+	if r := run(t, f); len(r.Clusters) != 0 || !r.Problems.HasErrors() || r.OtherFiles != 1 {
+		t.Errorf("%d clusters, %d other files, problems: %s", len(r.Clusters), r.OtherFiles, r.Problems)
+	}
+	if f.branch["status/clusters/a.yaml"] == nil {
+		t.Fatal("without a fleet.yaml the cluster's status was removed")
+	}
+	f.specs["fleet.yaml"] = fleetFile
+	run(t, f)
+	if page := string(f.branch["status/README.md"]); f.branch["status/clusters/a.yaml"] != nil || strings.Contains(page, "as wanted") {
+		t.Errorf("the cluster that is gone is still reported:\n%s", page)
+	}
+	commits := len(f.commits)
+	run(t, f)
+	if len(f.commits) != commits {
+		t.Errorf("the next pass committed again: %v", f.commits[commits:])
+	}
+}
+
+func TestAccessThatNeedsAPersonIsStalled(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a")
+	failure := &rollout.Failure{Reason: "AccessInvalid", Message: "secret a has no key kubeconfig", Remedy: "there are: config"}
+	f.connectError = fmt.Errorf("access: %w", failure)
+	for what, look := range map[string]func(*reconcile.Pass) (reconcile.Result, error){
+		"plan": func(p *reconcile.Pass) (reconcile.Result, error) { return p.Plan(t.Context()) },
+		"run":  func(p *reconcile.Pass) (reconcile.Result, error) { return p.Run(t.Context()) },
+	} {
+		r, err := look(f.pass())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantOutcomes(t, r, map[string]string{"a": "stalled"})
+		if got := r.Clusters[0].Report; got.Failure == nil || *got.Failure != *failure || got.Why != failure.Message {
+			t.Errorf("%s: why %q, failure %v; want those of the connector", what, got.Why, got.Failure)
+		}
+	}
+	if doc := string(f.branch["status/clusters/a.yaml"]); !strings.Contains(doc, "reason: AccessInvalid") {
+		t.Errorf("status lacks the reason:\n%s", doc)
 	}
 }
