@@ -38,7 +38,7 @@ func (c connector) Connect(ctx context.Context, cluster spec.EffectiveCluster) (
 	}
 	client, err := kube.Connect(access)
 	if err != nil {
-		return reconcile.Target{}, err
+		return reconcile.Target{}, noAccess(cluster.Spec.Access, err)
 	}
 	t := target{client: client, coredns: coredns.New(coredns.Options{
 		Client: client.Interface(),
@@ -50,29 +50,6 @@ func (c connector) Connect(ctx context.Context, cluster spec.EffectiveCluster) (
 		},
 	})}
 	return reconcile.Target{Observer: t, Executor: t, Locker: t, Books: t}, nil
-}
-
-func (c connector) access(ctx context.Context, a spec.Access) (kube.Access, error) {
-	out := kube.Access{InCluster: a.InCluster, AllowExec: a.AllowExec, AllowInsecureTLS: a.AllowInsecureTLS, Version: version}
-	switch {
-	case a.Kubeconfig == nil:
-		return out, nil
-	case a.Kubeconfig.Path != "":
-		data, err := os.ReadFile(a.Kubeconfig.Path)
-		if err != nil {
-			return out, fmt.Errorf("access.kubeconfig.path: %w", err)
-		}
-		out.Kubeconfig = data
-		return out, nil
-	default:
-		ref := a.Kubeconfig.SecretRef
-		data, err := c.secrets.key(ctx, ref.Namespace, ref.Name, ref.Key)
-		if err != nil {
-			return out, fmt.Errorf("access.kubeconfig.secretRef: %w", err)
-		}
-		out.Kubeconfig = data
-		return out, nil
-	}
 }
 
 // target is one cluster behind the ports of package reconcile.

@@ -74,7 +74,9 @@ func Connect(a Access) (*Client, error) {
 		return nil, err
 	}
 	if server.Scheme == "http" && !a.AllowInsecureTLS {
-		return nil, fmt.Errorf("access: server http://%s is not protected by TLS: use https, or set access.allowInsecureTLS", server.Host)
+		return nil, fmt.Errorf("access: %w", &NotAllowedError{
+			Why: fmt.Sprintf("server http://%s is not protected by TLS", server.Host), Instead: "use https", Field: "access.allowInsecureTLS",
+		})
 	}
 	c.host = server.Host
 	ours := rest.CopyConfig(config)
@@ -170,7 +172,9 @@ func (a Access) allowCluster(name string, c *api.Cluster) error {
 	case !validProxy(c.ProxyURL):
 		return fmt.Errorf("cluster %q has a proxy-url that is no http, https or socks5 URL", name)
 	case c.InsecureSkipTLSVerify && !a.AllowInsecureTLS:
-		return fmt.Errorf("cluster %q sets insecure-skip-tls-verify: give certificate-authority-data, or set access.allowInsecureTLS", name)
+		return &NotAllowedError{
+			Why: fmt.Sprintf("cluster %q sets insecure-skip-tls-verify", name), Instead: "give certificate-authority-data", Field: "access.allowInsecureTLS",
+		}
 	}
 	return nil
 }
@@ -188,7 +192,9 @@ func (a Access) allowUser(name string, u *api.AuthInfo) error {
 	case u.AuthProvider != nil:
 		return fmt.Errorf("user %q uses an auth-provider, which Kubernetes has dropped: use a token, a client certificate, or an exec plugin with access.allowExec", name)
 	case u.Exec != nil && !a.AllowExec:
-		return fmt.Errorf("user %q runs a program for its credentials (exec): use a token or a client certificate, or set access.allowExec", name)
+		return &NotAllowedError{
+			Why: fmt.Sprintf("user %q runs a program for its credentials (exec)", name), Instead: "use a token or a client certificate", Field: "access.allowExec",
+		}
 	}
 	return nil
 }

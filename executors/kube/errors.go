@@ -19,6 +19,17 @@ import (
 // ErrUnauthenticated is wrapped when the API server does not know the credentials (401): expired, revoked, or of another cluster.
 var ErrUnauthenticated = errors.New("the credentials are not accepted: they are expired, revoked, or of another cluster")
 
+// NotAllowedError says that a kubeconfig asks for something that the spec has to allow first.
+type NotAllowedError struct {
+	// Why is what it asks for, Instead what to do without it, Field the field of the spec that allows it.
+	Why, Instead, Field string
+}
+
+// Error implements error.
+func (e *NotAllowedError) Error() string {
+	return fmt.Sprintf("%s: %s, or set %s", e.Why, e.Instead, e.Field)
+}
+
 // UnreachableError says that the API server could not be asked, or could not answer: network, TLS, time-out,
 // overload, or a 5xx from it or from a load balancer before it. Trying again later is right.
 type UnreachableError struct {
