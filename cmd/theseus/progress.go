@@ -61,12 +61,20 @@ func (p *progress) Event(e reconcile.Event) {
 	case reconcile.StepStarted:
 		p.live(fmt.Sprintf("%s: %s %s", e.Cluster, e.Step.Name(), e.Step.Subject))
 	case reconcile.StepDone:
-		p.settle("✓", fmt.Sprintf("%s: %-22s %s (%s)", e.Cluster, e.Step.Name(), e.Step.Why, e.Took.Round(100*time.Millisecond)))
+		p.settle("✓", fmt.Sprintf("%s: %-22s %s (%s)", e.Cluster, e.Step.Name(), e.Step.Why, took(e.Took)))
 	case reconcile.StepFailed:
 		p.settle("✗", fmt.Sprintf("%s: %-22s %s", e.Cluster, e.Step.Name(), e.Text))
 	case reconcile.WaitBegun:
 		p.live(e.Cluster + ": " + e.Text)
 	}
+}
+
+// took shows a duration as exactly as a person wants it: 40ms, 1.2s, 3m0s.
+func took(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
 }
 
 func (p *progress) logEvent(e reconcile.Event) {
@@ -78,9 +86,9 @@ func (p *progress) logEvent(e reconcile.Event) {
 	case reconcile.StepStarted:
 		log.Info("step started", "why", e.Step.Why)
 	case reconcile.StepDone:
-		log.Info("step done", "took", e.Took.Round(time.Millisecond).String())
+		log.Info("step done", "took", took(e.Took))
 	case reconcile.StepFailed:
-		log.Info("step failed", "took", e.Took.Round(time.Millisecond).String(), "reason", e.Text)
+		log.Info("step failed", "took", took(e.Took), "reason", e.Text)
 	case reconcile.WaitBegun:
 		log.Info("waiting", "why", e.Text)
 	}
