@@ -22,6 +22,7 @@ const (
 	exitTransient   = 30
 	exitLocked      = 40
 	exitPanic       = 70
+	exitInterrupted = 130
 	exitTerminated  = 143
 )
 

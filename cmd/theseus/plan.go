@@ -26,7 +26,7 @@ A plan is the very function that decides in reconcile, played forward: what it s
 as the cluster behaves.
 
 Exit codes, the first that applies: 22 stalled, 20 invalid spec, 30 unreachable or passing error, 40 locked,
-11 waiting, 10 steps to do, 0 everything is as wanted; 2 usage.`,
+11 waiting, 10 steps to do, 0 everything is as wanted; 2 usage, 130 after Ctrl-C, 143 after SIGTERM.`,
 		Example: `  theseus plan --repo https://git.example.com/fleet.git --repo-secret fleet --secrets ./secrets
   theseus plan --repo ./fleet --cluster seed-eu-1 --secrets ./secrets -o json`,
 		Args: arguments(cobra.NoArgs),
@@ -51,6 +51,9 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 	result, err := pass.Plan(ctx)
 	if err != nil {
 		return passError(err, true)
+	}
+	if ctx.Err() != nil { // what was looked at in the meantime is not the whole
+		return ctx.Err()
 	}
 	pass.end()
 	if err := a.printPlan(f.output, result); err != nil {

@@ -77,6 +77,18 @@ func took(d time.Duration) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
+// say tells what is about the run as a whole.
+func (p *progress) say(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.terminal == nil {
+		p.log.Info(text)
+		return
+	}
+	_, _ = fmt.Fprintf(p.terminal, "\r\x1b[K%s\n", text)
+	p.draw()
+}
+
 func (p *progress) logEvent(e reconcile.Event) {
 	log := p.log.WithValues("cluster", e.Cluster)
 	if e.Kind != reconcile.WaitBegun {

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,12 +30,13 @@ func (a *app) reconcileCommand() *cobra.Command {
 		Long: `Reconcile does one pass: read the specs, look at each cluster, do one safe step after another where something
 differs, and commit what happened to the status branch. A cluster that is as wanted is not written to at all.
 
-It ends when every cluster is as wanted, waits, or needs a person, or when --deadline is over. On SIGTERM the step
-under way is finished, nothing new is begun, and status is committed; the next run goes on where this one stopped.
+It ends when every cluster is as wanted, waits, or needs a person, or when --deadline is over. On Ctrl-C or SIGTERM the
+step under way is finished, nothing new is begun, and status is committed; the next run goes on where this one stopped.
+A second one ends it at once; clusters that were being worked on then stay locked for up to 5 minutes.
 
 Exit codes: 0 the pass worked (as wanted, more to do, waiting, or another run holds the lock), 1 a cluster needs
-attention, 2 usage, 70 a defect of Theseus, 143 after SIGTERM. With --detailed-exitcode the first that applies of:
-22 stalled, 20 invalid spec, 21 push refused, 30 passing error, 40 locked, 11 waiting, 10 more to do, 0.`,
+attention, 2 usage, 70 a defect of Theseus, 130 after Ctrl-C, 143 after SIGTERM. With --detailed-exitcode the first
+that applies of: 22 stalled, 20 invalid spec, 21 push refused, 30 passing error, 40 locked, 11 waiting, 10 more to do, 0.`,
 		Example: `  theseus reconcile --repo https://git.example.com/fleet.git --repo-secret fleet --secrets ./secrets
   theseus reconcile --repo ./fleet --cluster seed-eu-1 --secrets ./secrets --detailed-exitcode`,
 		Args: arguments(cobra.NoArgs),
@@ -57,13 +57,13 @@ func (a *app) reconcile(ctx context.Context, f reconcileFlags) error {
 	if err := f.output.check(); err != nil {
 		return err
 	}
-	stop, terminated := a.stopped()
 	pass, err := a.pass(ctx, f.fleet, f.log)
 	if err != nil {
 		return err
 	}
 	defer pass.end()
-	pass.Stop, pass.Parallel, pass.PollEvery = stop, f.parallel, f.poll
+	pass.Stop, pass.Parallel, pass.PollEvery = a.ending.finishFirst(pass.say), f.parallel, f.poll
+	pass.repo.stop = pass.Stop
 	if f.deadline > 0 {
 		pass.Until = time.Now().Add(f.deadline)
 	}
@@ -75,14 +75,10 @@ func (a *app) reconcile(ctx context.Context, f reconcileFlags) error {
 	if err := a.printPass(f.output, result); err != nil {
 		return err
 	}
-	switch {
-	case terminated():
-		return exitWith(exitTerminated)
-	case f.detailed:
+	if f.detailed {
 		return exitWith(detailedCode(result))
-	default:
-		return exitWith(plainCode(result))
 	}
+	return exitWith(plainCode(result))
 }
 
 // passError is an error before any cluster was looked at, with its code.
@@ -100,7 +96,8 @@ func passError(err error, detailed bool) error {
 // pass is a reconcile.Pass made from the flags, with what must be ended after it.
 type pass struct {
 	reconcile.Pass
-	end func()
+	*progress
+	repo *repository
 }
 
 func (a *app) pass(ctx context.Context, f fleetFlags, log logFlags) (*pass, error) {
@@ -116,31 +113,8 @@ func (a *app) pass(ctx context.Context, f fleetFlags, log logFlags) (*pass, erro
 			Repository: repo.Identity(),
 			Now:        time.Now, Sleep: sleep, PollEvery: 2 * time.Second, Parallel: 4, Only: f.clusters,
 		},
-		end: progress.end,
+		progress: progress, repo: repo,
 	}, nil
-}
-
-// stopped gives a channel that is closed at the first signal, and whether that has happened. A second signal
-// ends the process as the system would.
-func (a *app) stopped() (<-chan struct{}, func() bool) {
-	stop := make(chan struct{})
-	go func() {
-		if _, ok := <-a.signals; !ok {
-			return
-		}
-		close(stop)
-		if _, ok := <-a.signals; ok {
-			os.Exit(exitTerminated)
-		}
-	}()
-	return stop, func() bool {
-		select {
-		case <-stop:
-			return true
-		default:
-			return false
-		}
-	}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

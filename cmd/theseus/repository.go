@@ -14,46 +14,54 @@ import (
 )
 
 // repository is the fleet repository behind the ports that package reconcile asks for.
-type repository struct{ *gitsource.Repo }
+type repository struct {
+	*gitsource.Repo
+	// stop, when it is closed, ends a read of the specs: nothing has begun then that would have to be finished.
+	stop <-chan struct{}
+}
 
 var (
-	_ reconcile.Source       = repository{}
-	_ reconcile.StatusBranch = repository{}
+	_ reconcile.Source       = (*repository)(nil)
+	_ reconcile.StatusBranch = (*repository)(nil)
 )
 
 // open opens the repository that the flags name.
-func (f *fleetFlags) open(ctx context.Context, secrets secretSource) (repository, error) {
+func (f *fleetFlags) open(ctx context.Context, secrets secretSource) (*repository, error) {
 	if f.repo == "" {
-		return repository{}, usage("--repo is missing: name the fleet repository, for example --repo https://git.example.com/fleet.git or --repo ./fleet")
+		return nil, usage("--repo is missing: name the fleet repository, for example --repo https://git.example.com/fleet.git or --repo ./fleet")
 	}
 	options := gitsource.Options{URL: f.repo, Branch: f.branch, Path: f.path, AllowInsecureHTTP: f.insecureHTTP}
 	if f.repoSecret != "" {
 		data, err := secrets.all(ctx, "", f.repoSecret)
 		if err != nil {
-			return repository{}, fmt.Errorf("--repo-secret: %w", err)
+			return nil, fmt.Errorf("--repo-secret: %w", err)
 		}
 		if options.Auth, err = gitsource.AuthFromSecret(f.repo, data); err != nil {
-			return repository{}, fmt.Errorf("--repo-secret %s: %w", f.repoSecret, err)
+			return nil, fmt.Errorf("--repo-secret %s: %w", f.repoSecret, err)
 		}
 	}
 	repo, err := gitsource.Open(options)
 	if errors.Is(err, gitsource.ErrConfig) {
-		return repository{}, usage("--repo: %w", err)
+		return nil, usage("--repo: %w", err)
 	}
 	if err != nil {
-		return repository{}, err
+		return nil, err
 	}
-	return repository{repo}, nil
+	return &repository{Repo: repo}, nil
 }
 
 // Head implements reconcile.Source.
-func (r repository) Head(ctx context.Context) (string, error) {
+func (r *repository) Head(ctx context.Context) (string, error) {
+	ctx, cancel := until(ctx, r.stop)
+	defer cancel()
 	head, err := r.Repo.Head(ctx)
 	return string(head), err
 }
 
 // Files implements reconcile.Source.
-func (r repository) Files(ctx context.Context, revision string) ([]spec.File, error) {
+func (r *repository) Files(ctx context.Context, revision string) ([]spec.File, error) {
+	ctx, cancel := until(ctx, r.stop)
+	defer cancel()
 	files, err := r.Repo.Files(ctx, gitsource.Revision(revision))
 	if err != nil {
 		return nil, err
@@ -112,7 +120,7 @@ func treeOf(entries []gitsource.File) status.Tree {
 }
 
 // Commit implements reconcile.StatusBranch.
-func (r repository) Commit(ctx context.Context, c reconcile.Commit) error {
+func (r *repository) Commit(ctx context.Context, c reconcile.Commit) error {
 	_, err := r.Repo.Commit(ctx, gitsource.CommitRequest{
 		Branch: c.Branch, Message: c.Message, Owned: c.Prefix,
 		Change: func(present gitsource.Tree) (map[string][]byte, error) {

@@ -37,42 +37,57 @@ then let it work, once by hand or from a CronJob:
   theseus status --repo https://git.example.com/fleet.git
 `
 
-// run is the whole program but for the process around it. It returns the exit code.
-func run(ctx context.Context, args []string, std stream, signals <-chan os.Signal) (code int) {
+// run is the whole program but for the process around it. It returns the exit code, at once when a signal asks for that.
+func run(ctx context.Context, args []string, std stream, signals <-chan os.Signal) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	app := &app{std: std}
+	done := make(chan int, 1)
+	go func() { done <- app.execute(ctx, args) }()
+	return app.ending.await(done, signals, cancel)
+}
+
+// execute runs one command and returns its exit code.
+func (a *app) execute(ctx context.Context, args []string) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
-			_, _ = fmt.Fprintf(std.err, "theseus: panic: %v\n%s\nThis is a defect. Nothing is half written: every step can be repeated. Run the command again.\n", p, debug.Stack())
+			_, _ = fmt.Fprintf(a.std.err, "theseus: panic: %v\n%s\nThis is a defect. Nothing is half written: every step can be repeated. Run the command again.\n", p, debug.Stack())
 			code = exitPanic
 		}
 	}()
-	app := &app{std: std, signals: signals}
+	root := a.rootCommand() //nolint:contextcheck // commands take theirs from cobra, which ExecuteContext gives it
+	root.SetArgs(args)
+	return a.exitCode(root.ExecuteContext(ctx))
+}
+
+func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use: "theseus", Short: "Upgrade kubeadm clusters from Git", Long: about,
 		SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		Args: cobra.ArbitraryArgs,
+		Args: cobra.ArbitraryArgs, RunE: unknownCommand,
 	}
-	root.RunE = func(c *cobra.Command, args []string) error { return unknownCommand(c, args) }
-	root.SetArgs(args)
-	root.SetIn(std.in)
-	root.SetOut(std.out)
-	root.SetErr(std.err)
+	root.SetIn(a.std.in)
+	root.SetOut(a.std.out)
+	root.SetErr(a.std.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &exitError{code: exitUsage, err: fmt.Errorf("%w (see theseus %s --help)", err, c.Name())}
 	})
-	//nolint:contextcheck // commands take theirs from cobra, which ExecuteContext gives it
-	root.AddCommand(app.reconcileCommand(), app.planCommand(), app.statusCommand(), app.validateCommand(),
-		app.schemaCommand(), app.corednsCommand(), app.versionCommand())
-	return app.exitCode(root.ExecuteContext(ctx))
+	root.AddCommand(a.reconcileCommand(), a.planCommand(), a.statusCommand(), a.validateCommand(),
+		a.schemaCommand(), a.corednsCommand(), a.versionCommand())
+	return root
 }
 
-// app is what commands share: the streams and the wish to stop.
+// app is what commands share: the streams, and how a signal ends them.
 type app struct {
-	std     stream
-	signals <-chan os.Signal
+	std    stream
+	ending ending
 }
 
-// exitCode prints what went wrong, once, and gives the code for it.
+// exitCode prints what went wrong, once, and gives the code for it. After a signal, what failed failed because of that.
 func (a *app) exitCode(err error) int {
+	if code := a.ending.signalled(); code != 0 {
+		return code
+	}
 	if err == nil {
 		return 0
 	}
