@@ -25,8 +25,8 @@ nothing, neither in the clusters nor in the repository.
 A plan is the very function that decides in reconcile, played forward: what it shows is what will be done, as long
 as the cluster behaves.
 
-Exit codes, the first that applies: 22 stalled, 20 invalid spec, 30 unreachable or passing error, 40 locked,
-11 waiting, 10 steps to do, 0 everything is as wanted; 2 usage, 130 after Ctrl-C, 143 after SIGTERM.`,
+Exit codes, the first that applies: 22 stalled, 20 invalid spec, 30 unreachable or passing error, 11 waiting,
+10 steps to do, 0 everything is as wanted; 2 usage, 130 after Ctrl-C, 143 after SIGTERM.`,
 		Example: `  theseus plan --repo https://git.example.com/fleet.git --repo-secret fleet --secrets ./secrets
   theseus plan --repo ./fleet --cluster seed-eu-1 --secrets ./secrets -o json`,
 		Args: arguments(cobra.NoArgs),
@@ -56,7 +56,7 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 		return ctx.Err()
 	}
 	pass.end()
-	if err := a.printPlan(f.output, result); err != nil {
+	if err := a.printPlan(f.output, pass.repo.origin(), result); err != nil {
 		return err
 	}
 	return exitWith(detailedCode(result))

@@ -72,7 +72,7 @@ func (a *app) reconcile(ctx context.Context, f reconcileFlags) error {
 		return passError(err, f.detailed)
 	}
 	pass.end()
-	if err := a.printPass(f.output, result); err != nil {
+	if err := a.printPass(f.output, pass.repo.origin(), result); err != nil {
 		return err
 	}
 	if f.detailed {
@@ -83,7 +83,10 @@ func (a *app) reconcile(ctx context.Context, f reconcileFlags) error {
 
 // passError is an error before any cluster was looked at, with its code.
 func passError(err error, detailed bool) error {
+	var exit *exitError
 	switch {
+	case errors.As(err, &exit):
+		return err
 	case errors.Is(err, reconcile.ErrUnknownCluster):
 		return &exitError{code: exitUsage, err: err}
 	case detailed:
@@ -106,6 +109,7 @@ func (a *app) pass(ctx context.Context, f fleetFlags, log logFlags) (*pass, erro
 	if err != nil {
 		return nil, err
 	}
+	repo.warn = a.warn
 	progress := a.progress(log)
 	return &pass{
 		Pass: reconcile.Pass{

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"strings"
 
 	"github.com/theseus-gitops/theseus/gitsource"
 	"github.com/theseus-gitops/theseus/reconcile"
@@ -16,8 +18,15 @@ import (
 // repository is the fleet repository behind the ports that package reconcile asks for.
 type repository struct {
 	*gitsource.Repo
+	// path is the spec path; hasSecret tells that credentials were given.
+	path      string
+	hasSecret bool
 	// stop, when it is closed, ends a read of the specs: nothing has begun then that would have to be finished.
 	stop <-chan struct{}
+	// warn tells what is surprising about what is read; nil tells nobody.
+	warn func(format string, args ...any)
+	// tip is what Head has found.
+	tip gitsource.Tip
 }
 
 var (
@@ -33,29 +42,58 @@ func (f *fleetFlags) open(ctx context.Context, secrets secretSource) (*repositor
 	options := gitsource.Options{URL: f.repo, Branch: f.branch, Path: f.path, AllowInsecureHTTP: f.insecureHTTP}
 	if f.repoSecret != "" {
 		data, err := secrets.all(ctx, "", f.repoSecret)
+		var missing *secretError
+		if errors.As(err, &missing) {
+			return nil, usage("--repo-secret: %w", err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--repo-secret: %w", err)
 		}
 		if options.Auth, err = gitsource.AuthFromSecret(f.repo, data); err != nil {
-			return nil, fmt.Errorf("--repo-secret %s: %w", f.repoSecret, err)
+			return nil, usage("--repo-secret %s: %w", f.repoSecret, err)
 		}
 	}
 	repo, err := gitsource.Open(options)
-	if errors.Is(err, gitsource.ErrConfig) {
+	if err != nil {
 		return nil, usage("--repo: %w", err)
 	}
-	if err != nil {
-		return nil, err
+	return &repository{Repo: repo, path: strings.Trim(path.Clean("/"+f.path), "/"), hasSecret: f.repoSecret != ""}, nil
+}
+
+// explain makes an error of usage of what no other try will mend: no such repository, branch or path, or no credentials.
+func (r *repository) explain(err error) error {
+	anonymous := errors.Is(err, gitsource.ErrAuth) && !r.hasSecret
+	if anonymous || errors.Is(err, gitsource.ErrNotFound) || errors.Is(err, gitsource.ErrConfig) {
+		return &exitError{code: exitUsage, err: err}
 	}
-	return &repository{Repo: repo}, nil
+	return err
 }
 
 // Head implements reconcile.Source.
 func (r *repository) Head(ctx context.Context) (string, error) {
 	ctx, cancel := until(ctx, r.stop)
 	defer cancel()
-	head, err := r.Repo.Head(ctx)
-	return string(head), err
+	tip, err := r.Tip(ctx)
+	if err != nil {
+		return "", r.explain(err)
+	}
+	r.tip = tip
+	if tip.Default && r.warn != nil {
+		r.warnUncommitted(ctx)
+	}
+	return string(tip.Revision), nil
+}
+
+// warnUncommitted names the edits in a working copy that are not read. That they can't be asked for is no reason to stop.
+func (r *repository) warnUncommitted(ctx context.Context) {
+	if files, err := r.Uncommitted(ctx); err == nil && len(files) > 0 {
+		r.warn("uncommitted edits are not read: %s: commit them first (`theseus validate` reads the folder as it is)", some(files))
+	}
+}
+
+// origin says what was read.
+func (r *repository) origin() origin {
+	return origin{repo: r.URL(), path: r.path, branch: r.tip.Branch, commit: string(r.tip.Revision)}
 }
 
 // Files implements reconcile.Source.
@@ -64,7 +102,7 @@ func (r *repository) Files(ctx context.Context, revision string) ([]spec.File, e
 	defer cancel()
 	files, err := r.Repo.Files(ctx, gitsource.Revision(revision))
 	if err != nil {
-		return nil, err
+		return nil, r.explain(err)
 	}
 	out := make([]spec.File, 0, len(files))
 	for _, f := range files {
