@@ -26,7 +26,10 @@ func (a *app) validateCommand() *cobra.Command {
 		Short: "Check the specs, in a folder or in the repository",
 		Long: `Validate reads fleet.yaml and every spec below a folder (the working copy, committed or not) or at the head of a
 repository's branch, and names every problem at once, as FILE:LINE:COLUMN, with what was found and what is allowed.
-It needs no cluster. Errors make the exit code 20; warnings do not.`,
+It needs no cluster. Fields that are not acted on yet are summed up in one line; -o json has each with its place.
+
+Exit codes: 0 no error, with or without warnings, 20 an error in the specs, 1 the folder or the repository can't be
+read, 2 usage, 130 after Ctrl-C, 143 after SIGTERM.`,
 		Example: `  theseus validate
   theseus validate ./fleet
   theseus validate --repo https://git.example.com/fleet.git --branch main -o json`,
@@ -42,29 +45,13 @@ func (a *app) validate(ctx context.Context, f validateFlags, args []string) erro
 	if err := f.output.check(); err != nil {
 		return err
 	}
-	files, err := f.files(ctx, args)
+	files, err := a.filesOf(ctx, f, args)
 	if err != nil {
 		return err
 	}
 	repo, problems := spec.Parse(files)
-	if !f.output.text() {
-		if problems == nil {
-			problems = spec.Problems{}
-		}
-		if err := f.output.write(a.std.out, problems); err != nil {
-			return err
-		}
-	} else {
-		warnings := 0
-		for _, p := range problems {
-			if p.Severity == spec.Warning {
-				warnings++
-			}
-		}
-		_, _ = fmt.Fprint(a.std.out, problems.String())
-		_, _ = fmt.Fprintf(a.std.out, "%s, %s, %s; %s, %s; %s ignored\n",
-			count(len(repo.Clusters), "good cluster"), count(len(repo.Releases), "good release"), fleetWord(repo),
-			count(len(problems)-warnings, "error"), count(warnings, "warning"), count(repo.OtherFiles, "other YAML file"))
+	if err := a.printProblems(f.output, repo, problems); err != nil {
+		return err
 	}
 	if problems.HasErrors() {
 		return exitWith(exitInvalid)
@@ -72,41 +59,58 @@ func (a *app) validate(ctx context.Context, f validateFlags, args []string) erro
 	return nil
 }
 
-func fleetWord(repo spec.Repository) string {
-	if repo.Fleet == nil {
-		return "no good fleet"
+// filesOf reads the specs from the repository when --repo is given, else from the folder.
+func (a *app) filesOf(ctx context.Context, f validateFlags, args []string) ([]spec.File, error) {
+	switch {
+	case f.fleet.repo == "" && f.fleet.branch != "":
+		return nil, usage("--branch goes with --repo: a folder is read as it is, whatever branch is checked out; to check a branch: theseus validate --repo %s --branch %s",
+			folderOf(args), f.fleet.branch)
+	case f.fleet.repo == "":
+		return folderFiles(filepath.Join(folderOf(args), f.fleet.path))
+	case len(args) > 0:
+		return nil, usage("give a folder or --repo, not both")
 	}
-	return "1 fleet with " + count(len(repo.Fleet.Spec.Stages), "stage")
+	repo, err := f.fleet.open(ctx, secretSource{dir: f.fleet.secrets})
+	if err != nil {
+		return nil, err
+	}
+	repo.warn = a.warn
+	head, err := repo.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return repo.Files(ctx, head)
 }
 
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// files reads the specs from the repository when --repo is given, else from the folder.
-func (f validateFlags) files(ctx context.Context, args []string) ([]spec.File, error) {
-	if f.fleet.repo != "" {
-		if len(args) > 0 {
-			return nil, usage("give a folder or --repo, not both")
-		}
-		repo, err := f.fleet.open(ctx, secretSource{dir: f.fleet.secrets})
-		if err != nil {
-			return nil, err
-		}
-		head, err := repo.Head(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return repo.Files(ctx, head)
-	}
-	dir := "."
+func folderOf(args []string) string {
 	if len(args) == 1 {
-		dir = args[0]
+		return args[0]
 	}
-	return readFolder(filepath.Join(dir, f.fleet.path))
+	return "."
+}
+
+// folderFiles reads a folder. A single file is refused: without fleet.yaml and the other specs it can't be judged.
+func folderFiles(dir string) ([]spec.File, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, usage("%s is a file; specs are checked together with %s and each other, so name the folder of that file: theseus validate %s",
+			dir, spec.FleetFile, fleetAbove(dir))
+	}
+	return readFolder(dir)
+}
+
+// fleetAbove is the nearest folder above a file that has a fleet, else the file's own.
+func fleetAbove(file string) string {
+	own := filepath.Dir(file)
+	absolute, err := filepath.Abs(own)
+	for dir, above := absolute, own; err == nil; dir, above = filepath.Dir(dir), filepath.Join(above, "..") {
+		if _, missing := os.Stat(filepath.Join(dir, spec.FleetFile)); missing == nil {
+			return above
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	return own
 }
 
 // readFolder reads a working copy as the repository would show it: no .git, links not followed.
