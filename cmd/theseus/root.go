@@ -62,15 +62,16 @@ func (a *app) execute(ctx context.Context, args []string) (code int) {
 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use: "theseus", Short: "Upgrade kubeadm clusters from Git", Long: about,
+		Use: "theseus", Short: "Upgrade kubeadm clusters from Git", Long: about, Version: versionText(),
 		SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		Args: cobra.ArbitraryArgs, RunE: unknownCommand,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(a.std.in)
 	root.SetOut(a.std.out)
 	root.SetErr(a.std.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &exitError{code: exitUsage, err: fmt.Errorf("%w (see theseus %s --help)", err, c.Name())}
+		return usage("%w (see %s --help)", err, c.CommandPath())
 	})
 	root.AddCommand(a.reconcileCommand(), a.planCommand(), a.statusCommand(), a.validateCommand(),
 		a.schemaCommand(), a.corednsCommand(), a.versionCommand())
@@ -106,7 +107,8 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return c.Help()
 	}
-	hint := "see theseus --help"
+	hint := "see " + c.CommandPath() + " --help"
+	c.SuggestionsMinimumDistance = 2
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}

@@ -3,6 +3,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/theseus-gitops/theseus/reconcile/spec"
@@ -17,8 +20,13 @@ language server completes and checks specs with it when the first line of a spec
 
   # yaml-language-server: $schema=./cluster.schema.json`,
 		Example:   "  theseus schema cluster > cluster.schema.json",
-		Args:      arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
 		ValidArgs: []string{"cluster", "fleet", "release"},
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && slices.Contains(c.ValidArgs, args[0]) {
+				return nil
+			}
+			return usage("schema: want the kind of document, one of %s; for example theseus schema cluster", strings.Join(c.ValidArgs, ", "))
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := spec.Schema(args[0])
 			if err != nil {
