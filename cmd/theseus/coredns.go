@@ -35,7 +35,8 @@ The Corefile stays byte for byte as it is unless a plugin or option in it is gon
 verdict and notices go to standard error, the resulting Corefile to standard output; with -o json or yaml everything
 goes to standard output.
 
-Exit codes: 0 unchanged or migrated, 20 refused, 2 a tag that can't be read.`,
+Exit codes: 0 unchanged or migrated, 20 refused, 2 a tag that can't be read, 1 a file that can't be read, 130 after
+Ctrl-C, 143 after SIGTERM.`,
 		Example: `  theseus coredns preview --from v1.11.3 --to v1.14.6 --file Corefile
   kubectl -n kube-system get cm coredns -o jsonpath='{.data.Corefile}' |
     theseus coredns preview --from 1.6.7 --to v1.14.6 > Corefile.new`,

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 )
 
 // fleetFlags say which fleet repository, and how to get at it and at its clusters.
@@ -60,10 +61,26 @@ func (o *output) write(w io.Writer, value any) error {
 	}
 	data = append(data, '\n')
 	if o.format == "yaml" {
-		if data, err = yaml.JSONToYAML(data); err != nil {
+		if data, err = yamlOf(data); err != nil {
 			return fmt.Errorf("output: %w", err)
 		}
 	}
 	_, err = w.Write(data)
 	return err
+}
+
+// yamlOf writes JSON as YAML; texts of several lines, such as a Corefile, stay lines.
+func yamlOf(data []byte) ([]byte, error) {
+	var value any
+	if err := yaml.Unmarshal(data, &value); err != nil { // JSON is YAML
+		return nil, err
+	}
+	var b bytes.Buffer
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), encoder.Close()
 }
