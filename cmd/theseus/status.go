@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -46,6 +45,8 @@ cluster without status, 130 after Ctrl-C, 143 after SIGTERM.`,
 // clusterStatus is one cluster in the output for programs.
 type clusterStatus struct {
 	Cluster string `json:"cluster"`
+	// Problem is why there is no status to show.
+	Problem string `json:"problem,omitempty"`
 	status.Status
 }
 
@@ -53,29 +54,38 @@ func (a *app) status(ctx context.Context, f statusFlags) error {
 	if err := f.output.check(); err != nil {
 		return err
 	}
-	documents, branch, err := f.documents(ctx)
+	found, nothing, err := f.documents(ctx)
 	if err != nil {
 		return err
 	}
-	if !f.output.text() {
-		list := []clusterStatus{}
-		for _, d := range documents {
-			list = append(list, clusterStatus{Cluster: d.Metadata.Name, Status: d.Status})
+	code := exitOK
+	list := []clusterStatus{}
+	for _, d := range found {
+		one := clusterStatus{Cluster: d.Cluster, Status: status.Status{Conditions: []status.Condition{}}}
+		if d.Document != nil {
+			one.Status = d.Document.Status
+		} else {
+			one.Problem, code = "the status document can't be read: "+d.Damage+"; the next `theseus reconcile` puts that right", exitFailed
 		}
-		return f.output.write(a.std.out, map[string]any{"clusters": list})
+		list = append(list, one)
 	}
-	if len(documents) == 0 {
-		_, err := fmt.Fprintf(a.std.out, "no cluster has a status on branch %s; `theseus reconcile` commits it\n", branch)
-		return err
+	if !f.output.text() {
+		if err := f.output.write(a.std.out, map[string]any{"clusters": list}); err != nil {
+			return err
+		}
+		return exitWith(code)
 	}
-	for _, d := range documents {
-		a.printStatus(d)
+	if len(list) == 0 {
+		_, _ = fmt.Fprintln(a.std.out, nothing)
 	}
-	return nil
+	for _, c := range list {
+		a.printStatus(c)
+	}
+	return exitWith(code)
 }
 
-// documents reads the status documents of the wanted clusters, sorted by name, and names the branch.
-func (f statusFlags) documents(ctx context.Context) ([]status.Document, string, error) {
+// documents finds the status documents of the wanted clusters, sorted by name; what to say when there is none, too.
+func (f statusFlags) documents(ctx context.Context) (found []status.Found, nothing string, err error) {
 	repo, err := f.fleet.open(ctx, secretSource{dir: f.fleet.secrets})
 	if err != nil {
 		return nil, "", err
@@ -88,76 +98,85 @@ func (f statusFlags) documents(ctx context.Context) ([]status.Document, string, 
 	if err != nil {
 		return nil, "", err
 	}
-	specs, _ := spec.Parse(files)
-	target := specs.Status
-	present, err := repo.Read(ctx, target.Branch, target.Path)
+	specs, problems := spec.Parse(files)
+	branch, dir := specs.Status.Branch, specs.Status.Path
+	where := fmt.Sprintf("branch %s of %s", branch, repo.URL())
+	tree, err := repo.Read(ctx, branch, dir)
 	if err != nil {
-		return nil, target.Branch, err
+		return nil, "", err
 	}
-	var all []status.Document
-	for _, file := range slices.Sorted(maps.Keys(present)) {
-		if path.Dir(file) != path.Join(target.Path, "clusters") || path.Ext(file) != ".yaml" {
-			continue
-		}
-		d, err := status.Parse(present[file])
-		if err != nil {
-			return nil, target.Branch, fmt.Errorf("%s on branch %s: %w (the next reconcile writes it anew)", file, target.Branch, err)
-		}
-		all = append(all, *d)
+	folder := path.Join(dir, "clusters")
+	if way := tree.NoFolders(folder); len(way) > 0 {
+		return nil, "", fmt.Errorf("%s: there are no status documents, because something stands in the way of folder %s: %s; "+
+			"the next `theseus reconcile` replaces it, or says why it can't", where, folder, strings.Join(way, ", "))
 	}
-	documents, err := only(f.fleet.clusters, all)
-	return documents, target.Branch, err
+	nothing = fmt.Sprintf("%s: no status document in folder %s yet; `theseus reconcile` commits them", where, folder)
+	if tree.NoBranch {
+		nothing = fmt.Sprintf("%s: there is no such branch yet; `theseus reconcile` makes it, and commits status to it", where)
+	}
+	known := append(problems.BrokenClusters(), f.fleet.clusters...)
+	for _, c := range specs.Clusters {
+		known = append(known, c.Metadata.Name)
+	}
+	found = status.Documents(tree, dir, func(name string) bool { return slices.Contains(known, name) })
+	found, err = f.only(found, where)
+	return found, nothing, err
 }
 
-// only leaves the documents of the named clusters, all when none is named.
-func only(names []string, all []status.Document) ([]status.Document, error) {
-	var there []string
-	for _, d := range all {
-		there = append(there, d.Metadata.Name)
+// only leaves the clusters that were asked for.
+func (f statusFlags) only(found []status.Found, where string) ([]status.Found, error) {
+	if len(f.fleet.clusters) == 0 {
+		return found, nil
 	}
-	for _, name := range names {
-		if !slices.Contains(there, name) {
-			return nil, usage("cluster %s: there is no status of it; there are: %s", name, some(there))
+	for _, name := range f.fleet.clusters {
+		if !slices.ContainsFunc(found, func(d status.Found) bool { return d.Cluster == name }) {
+			var there []string
+			for _, d := range found {
+				there = append(there, d.Cluster)
+			}
+			return nil, usage("cluster %s: there is no status of it on %s; there are: %s", name, where, some(there))
 		}
 	}
-	return slices.DeleteFunc(all, func(d status.Document) bool {
-		return len(names) > 0 && !slices.Contains(names, d.Metadata.Name)
-	}), nil
+	return slices.DeleteFunc(found, func(d status.Found) bool { return !slices.Contains(f.fleet.clusters, d.Cluster) }), nil
 }
 
-func (a *app) printStatus(d status.Document) {
-	s := d.Status
-	title := d.Metadata.Name
-	if s.Stage != "" {
-		title += " (" + s.Stage + ")"
-	}
-	_, _ = fmt.Fprintf(a.std.out, "%s %s: %s\n", d.Outcome().Symbol(), title, d.Outcome().Word())
+func (a *app) printStatus(c clusterStatus) {
 	line := func(name, value string) {
 		if value != "" {
 			_, _ = fmt.Fprintf(a.std.out, "   %-10s %s\n", name, value)
 		}
 	}
-	if len(s.Conditions) > 0 {
-		line("why", s.Conditions[0].Message)
-		line("since", s.Conditions[0].LastTransitionTime.UTC().Format(time.RFC3339))
+	outcome := c.Outcome()
+	title, word := c.Cluster, outcome.Word()
+	if c.Stage != "" {
+		title += " (" + c.Stage + ")"
 	}
-	if s.Live != nil {
-		line("CoreDNS", arrow(s.Live.CoreDNS, s.Want.CoreDNS))
-		line("Kubernetes", strings.Join(s.Live.KubeletVersions, ", "))
+	if c.Problem != "" {
+		word = "no status"
 	}
-	if s.Failure != nil {
-		line("remedy", s.Failure.Remedy)
-		line("runbook", s.Failure.Runbook)
+	_, _ = fmt.Fprintf(a.std.out, "%s %s: %s\n", outcome.Symbol(), title, word)
+	line("why", c.Problem)
+	if n := len(c.Conditions); n > 0 {
+		line("why", c.Conditions[0].Message)
+		line("since", instant(c.Conditions[n-1].LastTransitionTime))
 	}
-	for _, n := range s.Notices {
+	if outcome == status.Changes || outcome == status.Waiting {
+		line("note", "committed when the change began or a run ended; by now it may be further (`theseus plan` looks at the cluster)")
+	}
+	if c.Live != nil && !c.Live.StaleSince.IsZero() {
+		line("not seen", "since "+instant(c.Live.StaleSince)+"; the versions below are those last seen")
+	}
+	line("CoreDNS", c.CoreDNS())
+	if c.Live != nil {
+		line("Kubernetes", strings.Join(c.Live.KubeletVersions, ", "))
+	}
+	if c.Failure != nil {
+		line("remedy", c.Failure.Remedy)
+		line("runbook", c.Failure.Runbook)
+	}
+	for _, n := range c.Notices {
 		line("notice", n)
 	}
 }
 
-// arrow shows what is and what is wanted, once when they are the same.
-func arrow(is, wanted string) string {
-	if wanted == "" || is == wanted {
-		return is
-	}
-	return is + " → " + wanted
-}
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
