@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/theseus-gitops/theseus/reconcile/live"
@@ -80,8 +82,20 @@ func (p *Pass) Run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	reports := make([]status.Report, len(f.clusters))
-	p.each(f, func(i int, m member) { reports[i] = p.roll(ctx, f, m) })
+	all := make([]*status.Report, len(f.clusters))
+	p.each(f, func(i int, m member) {
+		if p.asked() {
+			return // looking at a cluster may take long; the next pass does
+		}
+		r := p.roll(ctx, f, m)
+		all[i] = &r
+	})
+	var reports []status.Report
+	for _, r := range all {
+		if r != nil {
+			reports = append(reports, *r)
+		}
+	}
 	result := Result{Head: f.head, Problems: f.problems, OtherFiles: f.repo.OtherFiles}
 	for _, r := range reports {
 		result.Clusters = append(result.Clusters, ClusterResult{Report: r})
@@ -101,18 +115,38 @@ func (p *Pass) Plan(ctx context.Context) (Result, error) {
 	return result, nil
 }
 
+// asked reports whether the process is asked to end.
+func (p *Pass) asked() bool {
+	select {
+	case <-p.Stop:
+		return true
+	default:
+		return false
+	}
+}
+
 // each runs one function per cluster, so many at once.
 func (p *Pass) each(f fleet, do func(i int, m member)) {
 	slots := make(chan struct{}, max(1, p.Parallel))
 	var all sync.WaitGroup
+	var defect atomic.Pointer[string]
 	for i, m := range f.clusters {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
+			defer func() {
+				if cause := recover(); cause != nil {
+					text := fmt.Sprintf("cluster %s: %v\n%s", m.report.Cluster, cause, debug.Stack())
+					defect.Store(&text)
+				}
+			}()
 			do(i, m)
 		})
 	}
 	all.Wait()
+	if text := defect.Load(); text != nil {
+		panic(*text) // in the caller's goroutine, where it can be recovered, once the other clusters are done
+	}
 }
 
 // read polls, reads and resolves the specs.

@@ -288,3 +288,32 @@ func TestAccessThatNeedsAPersonIsStalled(t *testing.T) {
 		t.Errorf("status lacks the reason:\n%s", doc)
 	}
 }
+
+// Asked to end, a pass looks at no further cluster, and says nothing about those.
+func TestStopLooksAtNoFurtherCluster(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a", "b")
+	f.stopAt = "canary-coredns"
+	wantOutcomes(t, run(t, f), map[string]string{"a": "changes"})
+	if f.branch["status/clusters/b.yaml"] != nil {
+		t.Error("a cluster that was not looked at has a status")
+	}
+}
+
+// A defect in one cluster's part reaches whoever called, after the other clusters' parts.
+func TestPanicIsTheCallers(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a", "b")
+	f.clusters["a"].onExecute = func(string) { panic("a defect") }
+	defer func() {
+		cause := recover()
+		if text, ok := cause.(string); !ok || !strings.Contains(text, "cluster a: a defect") {
+			t.Errorf("recovered %v", cause)
+		}
+		if got := f.clusters["b"].world.Image; got != repo+"v1.14.6" {
+			t.Errorf("the other cluster was not brought to its end: %s", got)
+		}
+	}()
+	run(t, f)
+	t.Error("no panic")
+}
