@@ -74,17 +74,22 @@ func (w *watch) certain(v verdict, now time.Time) error {
 	case disrupted:
 		return disruption(v)
 	case pulling:
-		switch {
-		case now.Sub(w.pullingSince) < w.patience:
-		case v.other != "":
-			// Kubelets tell a failed pull and the pause after it in turns. What was said first is the same in every pass.
-			return bystander(w.image, w.pull)
-		default:
-			return failed(fmt.Sprintf("CoreDNS canary: image %s could not be pulled for %s: %s", w.image, w.patience, v.why))
-		}
+		return w.pulled(v, now)
 	case starting, unplaced, ready:
 	}
 	return nil
+}
+
+// pulled is why waiting for an image is over, nil while it is not.
+func (w *watch) pulled(v verdict, now time.Time) error {
+	switch {
+	case now.Sub(w.pullingSince) < w.patience:
+		return nil
+	case v.other != "":
+		// Kubelets tell a failed pull and the pause after it in turns. What was said first is the same in every pass.
+		return bystander(w.image, w.pull)
+	}
+	return failed(fmt.Sprintf("CoreDNS canary: image %s could not be pulled for %s: %s", w.image, w.patience, v.why))
 }
 
 // neverReady is the end of the wait. Only what the target itself may be the cause of is a failure of it.

@@ -169,11 +169,7 @@ func (w *World) Do(step rollout.Step) error {
 	case rollout.RemoveCanary:
 		w.Canary = false
 	case rollout.SyncDNSConfig:
-		if act.Original != "" {
-			w.Book.Originals = &logbook.Originals{KubeadmConfig: act.Original}
-		}
-		w.KubeadmDNS = act.DNS
-		w.bump(&w.kubeadmV)
+		w.kubeadm(act)
 	case rollout.WriteCorefile:
 		w.Data[act.Key] = act.Text
 		w.bump(&w.configV)
@@ -182,9 +178,6 @@ func (w *World) Do(step rollout.Step) error {
 	case rollout.RecordFailure:
 		w.Book.FailedTarget = &act.Failed
 	case rollout.VerifyDNS:
-		if w.serving != act.Image {
-			return fmt.Errorf("asked pods of %s, of which none is there", act.Image)
-		}
 		w.Verified = append(w.Verified, w.Image)
 		w.record(act.Run)
 	case rollout.RecordDNSRun:
@@ -201,6 +194,9 @@ func (w *World) refuses(step rollout.Step) error {
 			return &rollout.Failure{Reason: "DNSCanaryFailed", Message: "the canary never became ready", Remedy: "look"}
 		}
 	case rollout.VerifyDNS:
+		if w.serving != act.Image {
+			return fmt.Errorf("asked pods of %s, of which none is there", act.Image)
+		}
 		if w.BadAnswer[w.Image] {
 			return &rollout.Failure{Reason: "DNSVerifyFailed", Message: "SERVFAIL", Remedy: "look"}
 		}
@@ -234,6 +230,14 @@ func (w *World) precondition(step rollout.Step) (have, want string) {
 func (w *World) record(run live.DNSRun) {
 	w.Run = &run
 	w.bump(&w.configV)
+}
+
+func (w *World) kubeadm(act rollout.SyncDNSConfig) {
+	if act.Original != "" {
+		w.Book.Originals = &logbook.Originals{KubeadmConfig: act.Original}
+	}
+	w.KubeadmDNS = act.DNS
+	w.bump(&w.kubeadmV)
 }
 
 func (w *World) patch(act rollout.PatchDNS) {
