@@ -217,6 +217,9 @@ func (p *Pass) plan(ctx context.Context, f fleet, m member) ClusterResult {
 	}
 	plan := rollout.Play(want, live.Cluster{Kube: &s.kube}, p.Now())
 	report := s.report(decision)
+	if begun := s.kube.Book.Roll; begun != nil {
+		report.Notices = append(report.Notices, fmt.Sprintf("a roll that began at %s is not over: a run is at work on it, or the next one goes on with it", begun.Started.UTC().Format(time.RFC3339)))
+	}
 	if stalled, ok := plan.End.(rollout.Stalled); ok && report.Outcome == status.Changes {
 		report.Notices = append(report.Notices, fmt.Sprintf("after these steps: %s", stalled.Failure.Message))
 	}

@@ -317,3 +317,18 @@ func TestPanicIsTheCallers(t *testing.T) {
 	run(t, f)
 	t.Error("no panic")
 }
+
+// A plan tells of a roll under way: what it shows is what is left of it.
+func TestPlanTellsOfARollUnderWay(t *testing.T) {
+	t.Parallel()
+	f := newFleet("a")
+	f.stopAt = "canary-coredns"
+	run(t, f)
+	r, err := f.pass().Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notices := strings.Join(r.Clusters[0].Report.Notices, "\n"); !strings.Contains(notices, "a roll that began at 2026-11-30T12:00:00Z is not over") {
+		t.Errorf("notices %q", notices)
+	}
+}

@@ -127,7 +127,8 @@ func (e *LockedError) Error() string {
 	if e.Holder == "" {
 		return "another run held the lock meanwhile; the next pass looks again"
 	}
-	return fmt.Sprintf("another run holds the lock: %s, until %s", e.Holder, e.Until.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("another run (%s) holds the lock until %s, unless it renews it; if that run is dead, the lock frees itself then",
+		e.Holder, e.Until.UTC().Format(time.RFC3339))
 }
 
 // UnreachableError says that the cluster's API could not be reached at all.
