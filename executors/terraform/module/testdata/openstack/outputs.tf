@@ -1,0 +1,14 @@
+output "theseus" {
+  value = {
+    contract        = 1
+    cluster         = var.cluster
+    endpoint        = "${openstack_lb_loadbalancer_v2.api.vip_address}:6443"
+    acts_on_serving = true
+    machines = { for name, m in var.machines : name => {
+      hostname    = name
+      addresses   = openstack_networking_port_v2.machine[name].all_fixed_ips
+      provider_id = "openstack:///${openstack_compute_instance_v2.machine[name].id}"
+    } }
+    shared_addresses = []
+  }
+}
