@@ -190,26 +190,39 @@ func (in *instance) module(n []string) (value, int) {
 	child, place := in.children[n[1]], in.place(call)
 	switch {
 	case place.perMachine && !in.perMachine():
-		elem := in.moduleElement(n[1], child, place.scope)
+		elem := in.moduleElement(n[1], child, place)
 		return value{kind: keyed, elem: &elem}.with(siblings, cause{}), 2
 	case child == nil:
-		return in.moduleElement(n[1], nil, place.scope), 2
+		return in.moduleElement(n[1], nil, place), 2
 	case len(n) > 2 && n[2] != "[":
 		return child.output(n[2]), 3
 	}
-	return in.moduleElement(n[1], child, place.scope), 2
+	return in.moduleElement(n[1], child, place), 2
 }
 
-// moduleElement is one machine's call of a module.
-func (in *instance) moduleElement(name string, child *instance, s scope) value {
+// moduleElement is one call of a module, with its outputs.
+func (in *instance) moduleElement(name string, child *instance, p place) value {
 	if child == nil {
-		return in.once("arguments "+name, func() value { return mixed(s.arguments(in.calls[name])...) })
+		return in.once("arguments "+name, func() value { return mixed(p.scope.arguments(in.calls[name])...) })
 	}
-	out := value{kind: own, fields: map[string]value{}}
+	out := value{fields: map[string]value{}}
+	if p.perMachine {
+		out.kind = own
+	}
 	for _, b := range sorted(child.outputs) {
 		out.fields[b.Labels[0]] = child.output(b.Labels[0])
 	}
 	return out
+}
+
+// changes tells whether anything in a module changes when a machine comes or goes.
+func (in *instance) changes() bool {
+	for _, r := range in.resources {
+		if in.place(r.block).perMachine || in.takes(r) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(sorted(in.children), (*instance).changes)
 }
 
 // arguments are the values that a call hands over.

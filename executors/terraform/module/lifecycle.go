@@ -180,6 +180,9 @@ func (in *instance) waits(b *hclsyntax.Block, so func(hcl.Traversal) bool) bool 
 // waitsForMachines tells whether depends_on names something that changes with the machines.
 func (in *instance) waitsForMachines(b *hclsyntax.Block) bool {
 	return in.waits(b, func(t hcl.Traversal) bool {
+		if n := stepNames(t); n[0] == "module" && len(n) > 1 && in.children[n[1]] != nil {
+			return in.children[n[1]].changes()
+		}
 		v := scope{in: in}.reference(t)
 		return v.kind != plain || v.has(sharedValue) || v.has(siblings)
 	})

@@ -25,8 +25,8 @@ func (in *instance) checkResource(r *resource) {
 		return
 	}
 	carries := slices.ContainsFunc(uses, func(u use) bool { return u.value.has(userData) })
-	if at, ok := forEachAt(r.block); ok && carries && p.repeat.has(serving) {
-		in.checker.report(ServingInMachine, at, "%s exists only while its machine serves, but takes user data", r.address)
+	if carries && p.repeat.has(serving) {
+		in.checker.report(ServingInMachine, r.block.DefRange(), "%s exists only while its machine serves, but takes user data", r.address)
 	}
 	for _, u := range uses {
 		in.checkUse(r, u, carries)
@@ -135,10 +135,15 @@ func (in *instance) checkShared(r *resource, p place, uses []use) {
 			in.checker.report(NeverIdle, u.at, "%s: %s is made by %s", r.address, u.argument, c.text)
 		}
 	}
+	if r.managed && p.counted && !in.takes(r) && slices.ContainsFunc(variables(r.block.Body), isCountIndex) {
+		in.checker.report(CountIndex, r.block.DefRange(), "%s is made by number", r.address)
+	}
 	if e := lifecycle(r, "create_before_destroy"); e != nil && !isBool(e, false) && in.takes(r) {
 		in.checker.report(CreateBeforeDestroy, e.Range(), "%s has create_before_destroy, and with it all machines that it refers to", r.address)
 	}
 }
+
+func isCountIndex(t hcl.Traversal) bool { return slices.Equal(stepNames(t), []string{"count", "index"}) }
 
 // checkTaking judges an argument of what is not there for each machine, but is made of them.
 func (in *instance) checkTaking(r *resource, p place, u use, from string) {

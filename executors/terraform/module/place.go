@@ -68,7 +68,7 @@ func (in *instance) resourceValue(address string, rest []string) value {
 	p := in.place(r.block)
 	elem := in.once(address, func() value { return in.element(r, p) })
 	switch {
-	case p.perMachine && (p.counted || p.scope.each["key"].isName):
+	case p.perMachine && (p.counted && p.repeat.has(siblings) || p.scope.each["key"].isName):
 		return value{kind: keyed, elem: &elem}.with(siblings, cause{})
 	case p.perMachine:
 		elem.kind = own // the only one in a module that is called for each machine

@@ -49,6 +49,7 @@ const (
 	SharedValue      Code = "shared-value"
 
 	Count               Code = "count"
+	CountIndex          Code = "count-index"
 	ForEachKeys         Code = "for-each-keys"
 	SiblingReference    Code = "sibling-reference"
 	SameName            Code = "same-name"
@@ -194,6 +195,8 @@ func machineRules() []Rule {
 	return []Rule{
 		failing(Count, "the contract wants for_each over names", "replace count by for_each = var.machines, with moved blocks (docs/terraform-contract.md)",
 			"Numbers move up when a machine goes, and Terraform then replaces those behind it."),
+		warning(CountIndex, "the contract wants machines, and all that they have, by name", "if that is what these are, replace count by for_each = var.machines, with moved blocks (docs/terraform-contract.md)",
+			"Machines that are counted are none that Theseus could replace. What is not a machine's may be counted."),
 		failing(ForEachKeys, "the contract wants the machine's name as key", "write for_each = var.machines, or { for name, m in var.machines : name => … if … }",
 			"A step is allowed to touch the addresses with this machine's name in them and no other."),
 		failing(SiblingReference, "the contract wants siblings by [each.key] alone", "write NAME[each.key], and put what differs between machines into values",
