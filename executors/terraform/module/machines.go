@@ -129,13 +129,11 @@ func (in *instance) checkShared(r *resource, p place, uses []use) {
 			break // the first says it for all
 		}
 	}
-	for _, u := range uses {
-		c, ok := u.value.traits[unstable]
-		if ok && r.managed && !u.provisioner && !r.ignores(u.argument) {
-			in.checker.report(NeverIdle, u.at, "%s: %s is made by %s", r.address, u.argument, c.text)
-		}
+	if !r.managed {
+		return
 	}
-	if r.managed && p.counted && !in.takes(r) && slices.ContainsFunc(variables(r.block.Body), isCountIndex) {
+	in.checkIdle(r, uses)
+	if p.counted && !in.takes(r) && slices.ContainsFunc(variables(r.block.Body), isCountIndex) {
 		in.checker.report(CountIndex, r.block.DefRange(), "%s is made by number", r.address)
 	}
 	if e := lifecycle(r, "create_before_destroy"); e != nil && !isBool(e, false) && in.takes(r) {
@@ -143,7 +141,18 @@ func (in *instance) checkShared(r *resource, p place, uses []use) {
 	}
 }
 
-func isCountIndex(t hcl.Traversal) bool { return slices.Equal(stepNames(t), []string{"count", "index"}) }
+// checkIdle looks for what changes a shared resource in every plan.
+func (in *instance) checkIdle(r *resource, uses []use) {
+	for _, u := range uses {
+		if c, ok := u.value.traits[unstable]; ok && !u.provisioner && !r.ignores(u.argument) {
+			in.checker.report(NeverIdle, u.at, "%s: %s is made by %s", r.address, u.argument, c.text)
+		}
+	}
+}
+
+func isCountIndex(t hcl.Traversal) bool {
+	return slices.Equal(stepNames(t), []string{"count", "index"})
+}
 
 // checkTaking judges an argument of what is not there for each machine, but is made of them.
 func (in *instance) checkTaking(r *resource, p place, u use, from string) {
