@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package terraform
+
+// ParseLock is parseLock.
+func ParseLock(detail string) (*LockedError, bool) { return parseLock(detail) }
+
+// Keys is keys.
+func Keys(address string) []string { return keys(address) }
+
+// Bare is bare.
+func Bare(address string) string { return bare(address) }
+
+// Mentions is mentions.
+func Mentions(text, identity string) bool { return mentions(text, identity) }
+
+// ParseState is what State does with the output of `state pull`.
+func ParseState(data []byte, cluster string) (*State, error) {
+	raw, err := parseRaw(data)
+	if err != nil {
+		return nil, err
+	}
+	return raw.state(cluster)
+}
