@@ -106,6 +106,49 @@ func TestGuardOnOddChanges(t *testing.T) {
 	}
 }
 
+// A dynamic block is not in the configuration's JSON, so its attribute looks as if the provider computed it. What the
+// plan makes of it is compared all the same.
+func TestGuardSeesDynamicBlocks(t *testing.T) {
+	t.Parallel()
+	asDynamic := func(plan *tfjson.Plan) *tfjson.ResourceChange {
+		for _, r := range plan.Config.RootModule.Resources {
+			if r.Name == "pool" {
+				r.Type = "openstack_lb_pool_v2"
+				delete(r.Expressions, "input")
+			}
+		}
+		rc := changeOf(t, plan, "terraform_data.pool")
+		rc.Type = "openstack_lb_pool_v2"
+		for _, values := range []any{rc.Change.Before, rc.Change.After, rc.Change.AfterUnknown} {
+			delete(values.(map[string]any), "output")
+		}
+		return rc
+	}
+	for name, want := range map[string]string{
+		"add-pool-blocks":      "allowed\n",
+		"add-pool-drops-other": "terraform_data.pool: update: attribute input: it loses or changes the element of c-cp-1\n",
+		"add-pool-unknown":     "terraform_data.pool: update: attribute input: it will be known only after the apply, so nobody can see now that other machines stay in it; use what is known before (names), or one resource per machine\n",
+	} {
+		f := fixtures(t)[name]
+		plan := f.plan(t)
+		asDynamic(plan)
+		step, tolerate := f.step(t)
+		if got := verdict(terraform.Guard(plan, step, tolerate)); got != want {
+			t.Errorf("%s:\n%s\nwant:\n%s", name, got, want)
+		}
+	}
+	// What the provider computes anew and what names no machine may be anything.
+	f := fixtures(t)["add-serving"]
+	plan := f.plan(t)
+	rc := asDynamic(plan)
+	rc.Change.Before.(map[string]any)["updated_at"] = "2026-12-01"
+	rc.Change.AfterUnknown.(map[string]any)["updated_at"] = true
+	step, tolerate := f.step(t)
+	if got := verdict(terraform.Guard(plan, step, tolerate)); got != "allowed\n" {
+		t.Errorf("a computed attribute: %s", got)
+	}
+}
+
 // Every plan that is allowed for one step is refused for every other kind of step and for every other machine: the
 // guard knows what it judges. Only plans that change nothing of machines are idle ones.
 func TestGuardAllowsOneStepOnly(t *testing.T) {

@@ -12,13 +12,13 @@ import (
 )
 
 // sharedUpdate judges an update in place of a resource that all machines share, a load balancer's pool for example:
-// K's element may come, go or change, and nothing else. What is only computed may be anything.
+// K's element may come, go or change, and nothing else.
 func (g *guard) sharedUpdate(rc *tfjson.ResourceChange) string {
 	before, after, unknown := object(rc.Change.Before), object(rc.Change.After), object(rc.Change.AfterUnknown)
 	tolerated := toleratedAttributes(rc.Address, g.tolerate)
 	c := comparison{identities: g.identities(), machine: g.step.Machine, mayAppear: g.step.Kind == Add || g.step.Kind == Serve && g.step.Serving}
 	for _, name := range changedAttributes(rc.Change) {
-		if slices.Contains(tolerated, name) || !configured(g.plan.Config, rc, name) {
+		if slices.Contains(tolerated, name) || c.computed(rc, g.plan.Config, name) {
 			continue
 		}
 		if why := c.compare(before[name], after[name], unknown[name]); why != "" {
@@ -26,6 +26,18 @@ func (g *guard) sharedUpdate(rc *tfjson.ResourceChange) string {
 		}
 	}
 	return ""
+}
+
+// computed reports whether an attribute is only made anew by the provider: it becomes unknown, the module does not set
+// it, and it told of no other machine. A dynamic block looks as if the module did not set it, so what stays known is
+// always compared. terraform_data's output repeats its input, which is compared itself.
+func (c comparison) computed(rc *tfjson.ResourceChange, config *tfjson.Config, attribute string) bool {
+	whole, ok := object(rc.Change.AfterUnknown)[attribute].(bool)
+	if !ok || !whole || configured(config, rc, attribute) {
+		return false
+	}
+	told := c.named(object(rc.Change.Before)[attribute])
+	return rc.Type == registryType || len(told) == 0 || len(told) == 1 && told[0] == c.machine
 }
 
 // comparison finds out whether a value changed by one machine's element only.
