@@ -68,7 +68,7 @@ func (m *Module) afterFailure(ctx context.Context, failed error) error {
 	if _, ok := said(failed, "Saved plan is stale", "Saved plan does not match the given state"); ok {
 		return fmt.Errorf("the Terraform state moved between plan and apply, nothing was changed: %w", rollout.ErrConflict)
 	}
-	return errors.Join(m.asLocked(failed), m.rescue(ctx))
+	return errors.Join(m.asLocked(ctx, failed), m.rescue(ctx))
 }
 
 // errored is where Terraform saves a state that the backend did not take.

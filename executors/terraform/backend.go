@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -42,28 +41,35 @@ func locking(kind string, set func(setting string) bool) (locks bool, remedy str
 	return false, "use a backend that locks"
 }
 
-// checkBackend reads what init chose. Without a backend block it writes nothing, and the state is a local file.
-func (m *Module) checkBackend() error {
+// backend is what init chose, as it is written into Terraform's data folder. The type is "" without a backend block:
+// the state is a local file then.
+type backend struct {
+	Type   string         `json:"type"`
+	Config map[string]any `json:"config"`
+}
+
+func (m *Module) backend() (backend, error) {
 	data, err := os.ReadFile(filepath.Join(m.folder.file(dataName), "terraform.tfstate"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return backend{}, nil
 	}
 	var chosen struct {
-		Backend *struct {
-			Type   string         `json:"type"`
-			Config map[string]any `json:"config"`
-		} `json:"backend"`
+		Backend backend `json:"backend"`
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &chosen)
 	}
 	if err != nil {
-		return fmt.Errorf("reading which backend init chose: %w", err)
+		return backend{}, fmt.Errorf("reading which backend init chose: %w", err)
 	}
-	if chosen.Backend == nil {
-		return nil
+	return chosen.Backend, nil
+}
+
+func (m *Module) checkBackend() error {
+	b, err := m.backend()
+	if err != nil || b.Type == "" {
+		return err
 	}
-	b := chosen.Backend
 	locks, remedy := locking(b.Type, func(setting string) bool {
 		switch v := b.Config[setting].(type) {
 		case bool:
@@ -72,7 +78,7 @@ func (m *Module) checkBackend() error {
 			return v != ""
 		}
 		// The http backend takes its settings from the environment too; consul's lock is true by default.
-		return b.Type == "http" && m.has("TF_HTTP_"+strings.ToUpper(setting)) || b.Type == "consul"
+		return b.Type == "http" && m.variable(httpVariable(setting)) != "" || b.Type == "consul"
 	})
 	if !locks {
 		return &UnfitError{
@@ -83,11 +89,14 @@ func (m *Module) checkBackend() error {
 	return nil
 }
 
-func (m *Module) has(variable string) bool {
-	return slices.ContainsFunc(m.env, func(pair string) bool {
-		name, value, _ := strings.Cut(pair, "=")
-		return name == variable && value != ""
-	})
+// variable is an environment variable as Terraform sees it.
+func (m *Module) variable(name string) string {
+	for _, pair := range m.env {
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }
 
 // selectWorkspace makes sure that the workspace exists and then writes it down where Terraform keeps the selection.

@@ -5,6 +5,7 @@ package terraform_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -88,7 +89,7 @@ func applyAsChild(dir string) int {
 		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir},
 	})
 	if err != nil {
-		println(err.Error())
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	step := addStep(terraform.Machines{"c-cp-1": machine()}, "c-cp-2")
@@ -98,7 +99,7 @@ func applyAsChild(dir string) int {
 		_, err = m.Apply(ctx, p)
 	}
 	if err != nil {
-		println(err.Error())
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
@@ -109,7 +110,7 @@ func (y *yard) child() *exec.Cmd {
 	y.t.Helper()
 	cmd := exec.CommandContext(y.t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "THESEUS_TEST_APPLY_IN="+y.dir, "THESEUS_TEST_BINARY="+y.binary, "THESEUS_TEST_TEMP="+y.temp)
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = y.t.Output()
 	if err := cmd.Start(); err != nil {
 		y.t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func TestTerraformKilled(t *testing.T) {
 		m := y.open()
 		_, err := m.Idle(t.Context(), have)
 		var locked *terraform.LockedError
-		if !errors.As(err, &locked) || locked.ID == "" {
+		if !errors.As(err, &locked) || locked.ID == "" || !strings.Contains(locked.Who, "@") || locked.Operation != "OperationTypeApply" || time.Since(locked.Created) > time.Hour {
 			t.Fatalf("Idle: %#v %v", locked, err)
 		}
 		if err := m.Unlock(t.Context(), "00000000-0000-0000-0000-000000000000"); !errors.As(err, &locked) || !y.server.locked() {

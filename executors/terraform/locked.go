@@ -29,18 +29,24 @@ func (e *LockedError) Error() string {
 }
 
 // asLocked makes a failed command a *LockedError when a held lock was the reason.
-func (m *Module) asLocked(err error) error {
-	if p, ok := said(err, "Error acquiring the state lock"); ok {
-		if held, ok := parseLock(p.Detail); ok {
-			held.program = m.name()
-			return held
-		}
+func (m *Module) asLocked(ctx context.Context, err error) error {
+	p, ok := said(err, "Error acquiring the state lock")
+	if !ok {
+		return err
 	}
-	return err
+	held, ok := parseLock(p.Detail)
+	if !ok {
+		return err
+	}
+	if held.Who == "" {
+		m.askHolder(ctx, held)
+	}
+	held.program = m.name()
+	return held
 }
 
 // httpHeld is how the http backend names the holder's lock. The Lock Info that it gives with it is, by mistake, that
-// of the one who asks.
+// of the one who asks. askHolder finds out more.
 const httpHeld = "HTTP remote state already locked: ID="
 
 // parseLock reads the holder out of a diagnostic's detail, the only place where Terraform names it:
@@ -94,7 +100,7 @@ func (m *Module) Unlock(ctx context.Context, id string) error {
 		return nil
 	}
 	var held *LockedError
-	if err = m.asLocked(err); !errors.As(err, &held) || held.ID != id {
+	if err = m.asLocked(ctx, err); !errors.As(err, &held) || held.ID != id {
 		return err
 	}
 	if _, err := m.run(ctx, "force-unlock", "-force", id); err != nil {

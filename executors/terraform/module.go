@@ -17,7 +17,7 @@ import (
 
 // Options say which root module is driven and how.
 type Options struct {
-	// Dir is the absolute path of the root module's folder.
+	// Dir is the root module's folder.
 	Dir string
 	// Binary is terraform, tofu, or a path.
 	Binary string
@@ -71,22 +71,17 @@ func prepare(o Options) (*Module, error) {
 	if o.StopTimeout <= 0 {
 		o.StopTimeout = 30 * time.Minute
 	}
-	if info, err := os.Stat(o.Dir); err != nil || !info.IsDir() {
-		return nil, &UnfitError{Problem: fmt.Sprintf("there is no folder %s", o.Dir), Remedy: "set spec.terraform.dir to the root module's folder"}
+	var err error
+	if o.Dir, err = checkFolder(o); err != nil {
+		return nil, err
 	}
-	for _, name := range o.VarFiles {
-		if !filepath.IsLocal(name) {
-			return nil, &UnfitError{Problem: fmt.Sprintf("variable file %s lies outside of the module's folder", name), Remedy: "name files below spec.terraform.dir"}
-		}
-	}
-	binary, err := exec.LookPath(o.Binary)
-	if err != nil {
+	m := &Module{options: o}
+	if m.binary, err = exec.LookPath(o.Binary); err != nil {
 		return nil, &UnfitError{Problem: fmt.Sprintf("the program %q can't be run: %v", o.Binary, errors.Unwrap(err)), Remedy: "install it, or set spec.terraform.binary"}
 	}
-	if binary, err = filepath.Abs(binary); err != nil {
+	if m.binary, err = filepath.Abs(m.binary); err != nil {
 		return nil, fmt.Errorf("the path of %s: %w", o.Binary, err)
 	}
-	m := &Module{options: o, binary: binary}
 	for _, given := range []map[string]Secret{o.Variables, o.Env, o.BackendConfig} {
 		for _, value := range given {
 			m.secrets.add(string(value))
@@ -99,6 +94,23 @@ func prepare(o Options) (*Module, error) {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
+}
+
+// checkFolder gives the module's folder as an absolute path: commands run in it, and files are named from outside.
+func checkFolder(o Options) (string, error) {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return "", fmt.Errorf("the path of %s: %w", o.Dir, err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", &UnfitError{Problem: fmt.Sprintf("there is no folder %s", dir), Remedy: "set spec.terraform.dir to the root module's folder"}
+	}
+	for _, name := range o.VarFiles {
+		if !filepath.IsLocal(name) {
+			return "", &UnfitError{Problem: fmt.Sprintf("variable file %s lies outside of the module's folder", name), Remedy: "name files below spec.terraform.dir"}
+		}
+	}
+	return dir, nil
 }
 
 // init chooses the backend and installs providers and modules into the private folder. -reconfigure, because no state

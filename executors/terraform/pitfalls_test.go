@@ -57,7 +57,7 @@ func TestStateThatTheBackendDidNotTake(t *testing.T) {
 			for !y.has("begun") {
 				time.Sleep(10 * time.Millisecond)
 			}
-			y.server.refuseWrites(1)
+			y.server.set(func(s *stateServer) { s.refuse = 1 })
 			_ = os.WriteFile(filepath.Join(y.dir, "go"), nil, 0o600)
 		}()
 		state, err := m.Apply(t.Context(), p)
@@ -78,7 +78,7 @@ func TestStateThatTheBackendNeverTakes(t *testing.T) {
 		have := y.seed("c-cp-1")
 		m := y.open()
 		p := y.plan(m, addStep(have, "c-cp-2"))
-		y.server.refuseWrites(1000)
+		y.server.set(func(s *stateServer) { s.refuse = 1000 })
 		_, err := m.Apply(t.Context(), p)
 		wants(t, err, "the backend did not take the new state, which is in "+filepath.Join(y.dir, "errored.tfstate")+" now: run `")
 		if info, err := os.Stat(filepath.Join(y.dir, "errored.tfstate")); err != nil || info.Mode().Perm() != 0o600 {

@@ -82,7 +82,7 @@ func (m *Module) Plan(ctx context.Context, s Step) (*Plan, error) {
 	p := &Plan{Step: s, module: m, file: file}
 	args := append([]string{"plan", "-json", "-input=false", "-out=" + file, m.lockTimeout()}, variables.args...)
 	if _, err := m.run(ctx, args...); err != nil {
-		return nil, errors.Join(m.asLocked(err), p.Discard())
+		return nil, errors.Join(m.asLocked(ctx, err), p.Discard())
 	}
 	if err := p.judge(ctx); err != nil {
 		return nil, errors.Join(err, p.Discard())

@@ -18,6 +18,9 @@ type stateServer struct {
 	mu    sync.Mutex
 	state []byte
 	lock  []byte
+	// silent servers do not tell who holds the lock, but for its ID. password is what a request must carry, if anything.
+	silent   bool
+	password string
 	// refuse is how many writes of the state are answered with an error.
 	refuse int
 }
@@ -38,6 +41,10 @@ func (s *stateServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	if _, password, _ := r.BasicAuth(); password != s.password {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
 	switch r.Method {
 	case http.MethodGet:
 		if s.state == nil {
@@ -54,7 +61,7 @@ func (s *stateServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "LOCK":
 		if s.lock != nil {
 			w.WriteHeader(http.StatusLocked)
-			_, _ = w.Write(s.lock)
+			_, _ = w.Write(s.told())
 			return
 		}
 		s.lock = body
@@ -63,11 +70,22 @@ func (s *stateServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuseWrites answers the next n writes of the state with an error.
-func (s *stateServer) refuseWrites(n int) {
+// told is what the server tells of the lock's holder.
+func (s *stateServer) told() []byte {
+	if !s.silent {
+		return s.lock
+	}
+	var info struct{ ID string }
+	_ = json.Unmarshal(s.lock, &info)
+	told, _ := json.Marshal(info)
+	return told
+}
+
+// set changes how the server answers.
+func (s *stateServer) set(change func(*stateServer)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refuse = n
+	change(s)
 }
 
 func (s *stateServer) locked() bool {
