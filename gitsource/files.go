@@ -17,12 +17,22 @@ import (
 // *.yml files, and all symlinks and submodules. Other files are not even loaded.
 // ErrMoved means that the branch has moved on and the server no longer gives that revision.
 func (r *Repo) Files(ctx context.Context, revision Revision) ([]File, error) {
+	var files []File
+	err := r.at(ctx, revision, func(objects *objects, id plumbing.Hash) error {
+		var err error
+		files, err = r.readSpecs(objects, id)
+		return err
+	})
+	return files, err
+}
+
+// at fetches one revision of the branch and hands its objects on.
+func (r *Repo) at(ctx context.Context, revision Revision, use func(o *objects, commit plumbing.Hash) error) error {
 	if !plumbing.IsHash(string(revision)) {
-		return nil, badOption("revision %q is not a full commit id", revision)
+		return badOption("revision %q is not a full commit id", revision)
 	}
 	id := plumbing.NewHash(string(revision))
-	var files []File
-	err := r.exchange(ctx, uploadPack, func(ctx context.Context, w wire, adv *packp.AdvRefs) error {
+	return r.exchange(ctx, uploadPack, func(ctx context.Context, w wire, adv *packp.AdvRefs) error {
 		head, err := r.specHead(adv)
 		if err != nil {
 			return err
@@ -38,10 +48,8 @@ func (r *Repo) Files(ctx context.Context, revision Revision) ([]File, error) {
 		if err != nil {
 			return err
 		}
-		files, err = r.readSpecs(objects, id)
-		return err
+		return use(objects, id)
 	})
-	return files, err
 }
 
 func (r *Repo) movedOn(from, to plumbing.Hash) error {

@@ -96,6 +96,18 @@ func (r *repository) origin() origin {
 	return origin{repo: r.URL(), path: r.path, branch: r.tip.Branch, commit: string(r.tip.Revision)}
 }
 
+// export writes the whole commit into a folder, for programs that need files.
+func (r *repository) export(ctx context.Context, revision, folder string) error {
+	leftOut, err := r.Export(ctx, gitsource.Revision(revision), folder)
+	if err != nil {
+		return r.explain(err)
+	}
+	if len(leftOut) > 0 && r.warn != nil {
+		r.warn("left out of the module's files: %s (submodules, large files, symlinks that lead out of the repository)", some(leftOut))
+	}
+	return nil
+}
+
 // Files implements reconcile.Source.
 func (r *repository) Files(ctx context.Context, revision string) ([]spec.File, error) {
 	ctx, cancel := until(ctx, r.stop)

@@ -74,7 +74,7 @@ func (a *app) rootCommand() *cobra.Command {
 		return usage("%w (see %s --help)", err, c.CommandPath())
 	})
 	root.AddCommand(a.reconcileCommand(), a.planCommand(), a.statusCommand(), a.validateCommand(),
-		a.schemaCommand(), a.corednsCommand(), a.moduleCommand(), a.versionCommand())
+		a.schemaCommand(), a.corednsCommand(), a.moduleCommand(), a.machinesCommand(), a.versionCommand())
 	return root
 }
 
