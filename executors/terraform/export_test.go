@@ -22,3 +22,10 @@ func ParseState(data []byte, cluster string) (*State, error) {
 	}
 	return raw.state(cluster)
 }
+
+// ScrubMarked conceals in text what mask marks of value.
+func ScrubMarked(value, mask any, text string) string {
+	var s secrets
+	s.addMarked(value, mask)
+	return s.scrub(text)
+}

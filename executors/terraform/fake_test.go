@@ -260,3 +260,29 @@ func TestOpenSideBySide(t *testing.T) {
 		t.Errorf("left over: %q", left)
 	}
 }
+
+// What a plan does besides, and may, is told.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][]string{
+		"idle-clean":     nil,
+		"idle-output":    {"output.note: update"},
+		"idle-tolerated": {`terraform_data.other: tolerated update of "input", "output"`},
+		"idle-read":      {`terraform_data.other: tolerated update of "input", "output"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := fake(t, "[ \"$1\" != show ] || cat plan.json\n")
+			f := fixtures(t)[name]
+			text, _ := f.file("plan.json")
+			y.write("plan.json", string(laidOver(t, text, `{"resource_drift": [{"address": "terraform_data.net", "change": {"actions": ["update"], "before": {"a": 1}, "after": {"a": 2}}}]}`)))
+			step, tolerate := f.step(t)
+			m := y.open(func(o *terraform.Options) { o.Tolerate = tolerate })
+			got, err := m.Idle(t.Context(), step.Have)
+			want = append(want, "terraform_data.net: update outside of Terraform")
+			slices.Sort(want)
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("got %q, %v; want %q", got, err, want)
+			}
+		})
+	}
+}

@@ -196,10 +196,9 @@ func (g *guard) machinesIn(address string) []string {
 	return names
 }
 
-// shared reports whether the module lists the resource, all of it or this instance. The registry never is.
+// shared reports whether the module lists the resource, all of it or this instance.
 func (g *guard) shared(address string) bool {
-	listed := slices.Contains(g.before.SharedAddresses, address) || slices.Contains(g.before.SharedAddresses, bare(address))
-	return listed && !inRegistry(address)
+	return slices.Contains(g.before.SharedAddresses, address) || slices.Contains(g.before.SharedAddresses, bare(address))
 }
 
 func inRegistry(address string) bool { return bare(address) == registryType+"."+registryName }

@@ -163,3 +163,14 @@ func holds(v, want any) bool {
 	text, ok := v.(string)
 	return ok && text == want
 }
+
+// What a plan marks as sensitive is concealed in what its apply says.
+func TestScrubMarked(t *testing.T) {
+	t.Parallel()
+	value := decoded(t, `{"a": "first secret", "b": {"c": ["open text", "second secret"]}, "d": {"e": "third secret", "f": 12345678}}`)
+	mask := decoded(t, `{"a": true, "b": {"c": [false, true]}, "d": true}`)
+	got := terraform.ScrubMarked(value, mask, "first secret, open text, second secret, third secret, 12345678")
+	if want := "(sensitive), open text, (sensitive), (sensitive), (sensitive)"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
