@@ -24,10 +24,10 @@ func (r *Repo) Identity() string {
 }
 
 func (l location) identity() string {
-	path := strings.TrimSuffix(strings.Trim(l.path, "/"), ".git")
 	if l.scheme == schemeLocal {
-		return "/" + path
+		return l.path // fleet and fleet.git beside each other are two
 	}
+	path := strings.TrimSuffix(strings.Trim(l.path, "/"), ".git")
 	host := strings.ToLower(l.host)
 	if l.port != "" && l.port != defaultPort(l.scheme) {
 		host += ":" + l.port

@@ -18,7 +18,7 @@ func TestIdentityIsTheSameForEverySpelling(t *testing.T) {
 		"git@git.example.com:org/fleet.git":          "git.example.com/org/fleet",
 		"https://git.example.com:8443/org/fleet":     "git.example.com:8443/org/fleet",
 		"https://git.example.com/org/Fleet":          "git.example.com/org/Fleet", // paths may be case-sensitive
-		"file:///srv/git/fleet.git":                  "/srv/git/fleet",
+		"file:///srv/git/fleet.git":                  "/srv/git/fleet.git",
 	} {
 		l, err := parseLocation(raw)
 		if err != nil {

@@ -69,6 +69,9 @@ func broken(name string, problems spec.Problems) member {
 			lines = append(lines, p.String())
 		}
 	}
+	if len(lines) == 0 {
+		lines = []string{"fleet.yaml is missing or has errors, so no cluster can be worked on"}
+	}
 	return member{broken: true, report: status.Report{
 		Cluster: name, Outcome: status.Invalid, Why: strings.Join(lines, "; "),
 		Failure: &rollout.Failure{

@@ -57,6 +57,9 @@ func (a *app) reconcile(ctx context.Context, f reconcileFlags) error {
 	if err := f.output.check(); err != nil {
 		return err
 	}
+	if f.parallel < 1 {
+		return usage("--parallel %d: want 1 or more", f.parallel)
+	}
 	pass, err := a.pass(ctx, f.fleet, f.log)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"strings"
 
@@ -38,6 +39,10 @@ var (
 func (f *fleetFlags) open(ctx context.Context, secrets secretSource) (*repository, error) {
 	if f.repo == "" {
 		return nil, usage("--repo is missing: name the fleet repository, for example --repo https://git.example.com/fleet.git or --repo ./fleet")
+	}
+	// The caller's mistake, and no trouble of any cluster.
+	if info, err := os.Stat(f.secrets); f.secrets != "" && (err != nil || !info.IsDir()) {
+		return nil, usage("--secrets %s: there is no such folder; it holds secrets as DIR/NAME/KEY", f.secrets)
 	}
 	options := gitsource.Options{URL: f.repo, Branch: f.branch, Path: f.path, AllowInsecureHTTP: f.insecureHTTP}
 	if f.repoSecret != "" {

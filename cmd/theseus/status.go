@@ -171,7 +171,7 @@ func (a *app) printStatus(c clusterStatus) {
 		line("Kubernetes", strings.Join(c.Live.KubeletVersions, ", "))
 	}
 	if c.Failure != nil {
-		line("remedy", c.Failure.Remedy)
+		line("what to do", c.Failure.Remedy)
 		line("runbook", c.Failure.Runbook)
 	}
 	for _, n := range c.Notices {

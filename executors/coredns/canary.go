@@ -189,7 +189,7 @@ func (e *Executor) judge(ctx context.Context, all []asked, pod *corev1.Pod, imag
 	}
 	return nil, &rollout.Failure{
 		Reason: reasonCanary, Message: text + onNode(now),
-		Remedy: "correct the Corefile or choose another tag; where a NetworkPolicy selects CoreDNS by label, let it select " + labelName + "=" + canaryName + " too; then change the spec, spec.retry if nothing else",
+		Remedy: "correct the Corefile or choose another tag; where a NetworkPolicy selects CoreDNS by label, let it select " + labelName + "=" + canaryName + " too; to try the same again, set spec.retry to any new text",
 	}
 }
 
@@ -198,7 +198,7 @@ const reasonCanary = "DNSCanaryFailed"
 func failed(message string) *rollout.Failure {
 	return &rollout.Failure{
 		Reason: reasonCanary, Message: message,
-		Remedy: "correct the Corefile, the tag or the registry; then change the spec, spec.retry if nothing else",
+		Remedy: "correct the Corefile, the tag or the registry; to try the same again, set spec.retry to any new text",
 	}
 }
 

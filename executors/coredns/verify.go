@@ -67,7 +67,7 @@ func (e *Executor) examineAll(ctx context.Context, pods []corev1.Pod, act rollou
 	}
 	return &rollout.Failure{
 		Reason: "DNSVerifyFailed", Message: fmt.Sprintf("CoreDNS of %s answers worse than it should: %s", act.Image, several(poor)),
-		Remedy: "look at the logs of these pods and at their nodes; then change the spec, spec.retry if nothing else",
+		Remedy: "look at the logs of these pods and at their nodes; to try the same again, set spec.retry to any new text",
 	}
 }
 

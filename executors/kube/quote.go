@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,7 +44,8 @@ func (c *Client) lastWords(ctx context.Context, pod string) string {
 	text, err := c.kube.CoreV1().Pods(logbook.Namespace).GetLogs(pod, &corev1.PodLogOptions{
 		Container: coreDNSName, Previous: true, TailLines: &lines, LimitBytes: &size,
 	}).DoRaw(ctx)
-	if err != nil {
+	// A kubelet whose runtime has dropped the log says so in its place.
+	if err != nil || strings.HasPrefix(string(text), "unable to retrieve container logs") {
 		return ""
 	}
 	return live.LastWords(string(text))

@@ -39,13 +39,11 @@ func (d *dns) await() Decision {
 		return Do{Step: d.giveUp(Failure{
 			Reason:  "DNSRolloutFailed",
 			Message: fmt.Sprintf("CoreDNS %s → %s: %s; %s", d.fromTag(), d.to, why, d.rolloutState()),
-			Remedy:  "correct the tag or the Corefile, or set spec.retry to try again; the new pods were removed, so look at what they said while the next try runs: " + lookAtPods,
+			Remedy:  "correct the tag or the Corefile; to try the same again, set spec.retry to any new text",
 		})}
 	}
 	return Wait{Until: deadline, Why: "CoreDNS " + tagOf(d.deploy.Image) + ": " + d.rolloutState(), Subject: subjectDeployment, ResumedBy: AwaitedDNSRollout}
 }
-
-const lookAtPods = "kubectl -n kube-system logs -l k8s-app=kube-dns --prefix --previous"
 
 // paused is a Deployment whose controller brings no pods: nothing that is changed would arrive.
 func (d *dns) paused() Failure {

@@ -76,6 +76,10 @@ func (d *dns) rolloutState() string {
 	if old > 0 {
 		state = fmt.Sprintf("%d of %d new pods ready, %d old still serving", d.ready(d.deploy.Image), r.Wanted, old)
 	}
+	const told = 1 // pods of one template have one trouble
+	if len(troubles) > told {
+		troubles = append(troubles[:told], fmt.Sprintf("and %d more not ready", len(troubles)-told))
+	}
 	return strings.Join(append([]string{state}, troubles...), "; ")
 }
 
@@ -85,11 +89,11 @@ func trouble(pod live.DNSPod) string {
 		return pod.Name + ": " + cut(pod.Sidecar, 200)
 	}
 	text := pod.Name + ": " + pod.Waiting
-	if pod.Message != "" {
-		text += " (" + cut(pod.Message, 200) + ")"
-	}
-	if pod.LastWords != "" {
+	switch {
+	case pod.LastWords != "":
 		text += fmt.Sprintf(", its last words: %q", pod.LastWords)
+	case pod.Message != "":
+		text += " (" + cut(pod.Message, 200) + ")"
 	}
 	return text
 }

@@ -4,6 +4,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -36,6 +37,10 @@ func classify(d *document) (ours, readable bool) {
 		return true, false
 	case d.file == FleetFile:
 		d.add(d.at(version), Error, fmt.Sprintf("apiVersion: found %s; allowed in this file: %s", describe(version), APIVersion))
+		return true, false
+	case version != nil && distance(strings.ToLower(group), Group) <= 2 && slices.Contains([]string{KindFleet, KindCluster, KindRelease}, d.kind):
+		// Ignored, the cluster would vanish, and its status with it.
+		d.add(d.at(version), Error, fmt.Sprintf("apiVersion: found %q; did you mean %q?", shorten(version.Value), APIVersion))
 		return true, false
 	case version != nil && distance(strings.ToLower(group), Group) <= 2:
 		d.add(d.at(version), Warning, fmt.Sprintf("apiVersion: found %q, so the document is ignored; did you mean %q?", shorten(version.Value), APIVersion))

@@ -12,11 +12,14 @@ import (
 
 func TestHistoryNamesWhatWasAttempted(t *testing.T) {
 	old, next := status.Versions{CoreDNS: "v1.14.2"}, status.Versions{CoreDNS: "v1.14.6"}
+	refused := []status.TakenStep{{Step: "canary-coredns"}, {Step: "record-failure"}}
+	restored := append(refused, status.TakenStep{Step: "restore-coredns"})
 	for name, tc := range map[string]struct {
 		entry status.Entry
 		want  string
 	}{
-		"put back":            {status.Entry{From: old, To: old, Attempted: next, Outcome: "Stalled"}, "CoreDNS v1.14.2 → v1.14.6: put back"},
+		"put back":            {status.Entry{From: old, To: old, Attempted: next, Outcome: "Stalled", Steps: restored}, "CoreDNS v1.14.2 → v1.14.6: put back"},
+		"never begun":         {status.Entry{From: old, To: old, Attempted: next, Outcome: "Stalled", Steps: refused}, "CoreDNS v1.14.2 → v1.14.6: given up"},
 		"reached":             {status.Entry{From: old, To: next, Attempted: next, Outcome: "Converged"}, "CoreDNS v1.14.2 → v1.14.6"},
 		"not put back":        {status.Entry{From: old, To: next, Attempted: next, Outcome: "Stalled"}, "CoreDNS v1.14.2 → v1.14.6"},
 		"not told":            {status.Entry{From: old, To: old, Outcome: "Stalled"}, "no version changed"},

@@ -107,6 +107,7 @@ func putBack(name, stage string) status.Report {
 	r := stalled(name, stage)
 	r.Failure.Reason = "DNSVerifyFailed"
 	r.Finished = finished("2026-11-30T09:00:00Z", "2026-11-30T09:04:00Z")
+	r.Finished.Steps = append(r.Finished.Steps, status.TakenStep{Step: "restore-coredns", Subject: "deployment/coredns"})
 	r.Finished.Outcome, r.Finished.To, r.Finished.Attempted = status.Stalled.Reason(), r.Finished.From, status.Versions{CoreDNS: "v1.14.6"}
 	return r
 }

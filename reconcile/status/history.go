@@ -61,6 +61,10 @@ func putBack(e Entry) string {
 	if len(tried) == 0 || len(changes(e.From, e.To)) > 0 || e.Outcome == Converged.Reason() {
 		return ""
 	}
+	// What never came so far needed no putting back.
+	if !slices.ContainsFunc(e.Steps, func(s TakenStep) bool { return strings.HasPrefix(s.Step, "restore-") }) {
+		return strings.Join(tried, ", ") + ": given up"
+	}
 	return strings.Join(tried, ", ") + ": put back"
 }
 

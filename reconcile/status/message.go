@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 )
@@ -17,6 +18,12 @@ const subjectLimit = 72
 func (c Commit) Message(present Tree, files map[string][]byte) string {
 	about := c.Changed(files)
 	parts := []string{Subject(about)}
+	switch gone := c.removed(files); {
+	case len(gone) > 0 && len(about) == 0:
+		parts[0] = cut(defuse("Remove the status of "+strings.Join(gone, ", ")+": no spec any more"), subjectLimit)
+	case len(gone) > 0:
+		parts = append(parts, "Removed, because no spec is there any more:\n- "+strings.Join(gone, "\n- "))
+	}
 	if gone := replaced(present, files); len(gone) > 0 {
 		parts = append(parts, "Replaced what was in the way:\n- "+strings.Join(gone, "\n- "))
 	}
@@ -24,6 +31,17 @@ func (c Commit) Message(present Tree, files map[string][]byte) string {
 		parts = append(parts, trailers)
 	}
 	return strings.Join(parts, "\n\n")
+}
+
+// removed are the clusters whose documents go, as they are named in file names.
+func (c Commit) removed(files map[string][]byte) []string {
+	var out []string
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if name, ok := strings.CutSuffix(path.Base(file), ".yaml"); ok && files[file] == nil {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // replaced is what the files take the place of.

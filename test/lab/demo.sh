@@ -127,7 +127,7 @@ cat <<END
 The demo took $((SECONDS - began)) s, $built s of them for the cluster. Look further:
   git --no-pager -C $demo/fleet.git show theseus/status:status/clusters/seed-dev-1.yaml
   export KUBECONFIG=$demo/secrets/seed-dev-1/kubeconfig      # for kubectl
-Upgrade by commit: v1.14.2 is the way back, v1.14.8 never starts, v1.14.7 starts and is never ready
+Upgrade by commit: v1.14.2 is the way back, v1.14.8 never starts, v1.14.7 convinces its canary and then crashes
   sed -i 's/imageTag: .*/imageTag: v1.14.2/' $demo/fleet/clusters/seed-dev-1.yaml
   git -C $demo/fleet commit -qam "seed-dev-1: another CoreDNS" && git -C $demo/fleet push -q origin HEAD:main
   bin/theseus plan --repo $demo/fleet.git --secrets $demo/secrets
