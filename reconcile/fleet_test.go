@@ -23,15 +23,17 @@ import (
 
 // fleet is a whole fleet in memory: a repository, clusters, a clock. It behaves as the real ones do.
 type fleet struct {
-	mu       sync.Mutex
-	now      time.Time
-	specs    map[string]string
-	branch   map[string][]byte
-	odd      map[string]status.Thing // what stands on the branch and is no file
-	commits  []string
-	refuse   bool // the server refuses pushes
-	clusters map[string]*fakeCluster
-	events   []string
+	mu      sync.Mutex
+	now     time.Time
+	specs   map[string]string
+	branch  map[string][]byte
+	odd     map[string]status.Thing // what stands on the branch and is no file
+	commits []string
+	refuse  bool // the server refuses pushes
+	// branchName and path are where the specs are.
+	branchName, path string
+	clusters         map[string]*fakeCluster
+	events           []string
 	// connectError is why no cluster can be connected to.
 	connectError error
 	stop         chan struct{}
@@ -81,6 +83,9 @@ func newFleet(names ...string) *fleet {
 
 func (f *fleet) pass() *reconcile.Pass {
 	return &reconcile.Pass{
+		Place: func() logbook.Owner {
+			return logbook.Owner{Repository: "git.example.com/fleet", Branch: f.branchName, Path: f.path}
+		},
 		Source: f, Status: f, Connector: f, Progress: f, Now: f.clock, Parallel: 1, PollEvery: 5 * time.Second, Stop: f.stop,
 		Sleep: func(ctx context.Context, d time.Duration) error { f.sleep(d); return ctx.Err() },
 	}

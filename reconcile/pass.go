@@ -24,10 +24,10 @@ type Pass struct {
 	Status    StatusBranch
 	Connector Connector
 	Progress  Progress
-	// Repository is the fleet repository's name in logbooks, the same however its URL is spelled.
-	Repository string
-	Now        func() time.Time
-	Sleep      func(ctx context.Context, d time.Duration) error
+	// Place names repository, branch and folder of the specs in logbooks. It is asked after the specs were read.
+	Place func() logbook.Owner
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration) error
 	// PollEvery is the pause between two looks while something is awaited.
 	PollEvery time.Duration
 	// Parallel is how many clusters are worked on at once.
@@ -215,6 +215,13 @@ func (p *Pass) plan(ctx context.Context, f fleet, m member) ClusterResult {
 	if err != nil {
 		return ClusterResult{Report: s.failed(err)}
 	}
+	if branch := s.kube.Book.Owner.Branch; branch != "" && branch != want.Owner.Branch {
+		// A proposal's branch may be planned for, as if it were merged. Only reconcile must come from the owner's.
+		m.report.Notices = append(m.report.Notices, fmt.Sprintf("this cluster is upgraded from branch %s; reconcile would refuse it from %s", branch, want.Owner.Branch))
+		want.Owner.Branch = branch
+		s.Want, s.Report = want, m.report
+		decision = rollout.Next(want, live.Cluster{Kube: &s.kube}, p.Now())
+	}
 	plan := rollout.Play(want, live.Cluster{Kube: &s.kube}, p.Now())
 	report := s.report(decision)
 	if begun := s.kube.Book.Roll; begun != nil {
@@ -256,7 +263,8 @@ func (p *Pass) publish(ctx context.Context, f fleet, reports []status.Report) er
 
 // want is what this version acts on, of what the spec wants.
 func (p *Pass) want(f fleet, c spec.EffectiveCluster) rollout.Want {
-	want := rollout.Want{Revision: c.Revision, Owner: logbook.Owner{Repository: p.Repository, Cluster: c.Name}, Siblings: f.known}
+	want := rollout.Want{Revision: c.Revision, Owner: p.Place(), Siblings: f.known}
+	want.Owner.Cluster = c.Name
 	if dns := c.Spec.CoreDNS; dns.ImageTag != "" {
 		want.DNS = &rollout.WantDNS{Tag: dns.ImageTag, Repository: dns.ImageRepository, SkipMigration: dns.SkipCorefileMigration, TakeOver: dns.TakeOver}
 	}

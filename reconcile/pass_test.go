@@ -332,3 +332,36 @@ func TestPlanTellsOfARollUnderWay(t *testing.T) {
 		t.Errorf("notices %q", notices)
 	}
 }
+
+// Another folder or another branch of the same repository is another set of specs. A branch may be planned for, as a
+// proposal is, but not rolled.
+func TestOneSpecPerClusterWithinARepository(t *testing.T) {
+	t.Parallel()
+	first := newFleet("a")
+	first.branchName = "main"
+	wantOutcomes(t, run(t, first), map[string]string{"a": "converged"})
+	for name, c := range map[string]struct {
+		branch, path, cluster string
+		planned               string
+	}{
+		"another folder": {"main", "prod", "b", "stalled"},
+		"another branch": {"proposal", "", "a", "changes"},
+	} {
+		f := newFleet(c.cluster)
+		f.branchName, f.path = c.branch, c.path
+		f.specs[c.cluster+".yaml"] = clusterDoc(c.cluster, "v1.14.8")
+		f.clusters[c.cluster] = first.clusters["a"]
+		planned, err := f.pass().Plan(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantOutcomes(t, planned, map[string]string{c.cluster: c.planned})
+		if told := strings.Join(planned.Clusters[0].Report.Notices, ""); c.planned == "changes" && !strings.Contains(told, "upgraded from branch main") {
+			t.Errorf("%s: notices %q", name, told)
+		}
+		wantOutcomes(t, run(t, f), map[string]string{c.cluster: "stalled"})
+	}
+	if got := first.clusters["a"].world.Image; got != repo+"v1.14.6" {
+		t.Errorf("image %s", got)
+	}
+}

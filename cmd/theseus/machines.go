@@ -86,8 +86,10 @@ func (r *repository) cluster(ctx context.Context, head, name string) (spec.Effec
 		}
 		there = append(there, c.Metadata.Name)
 	}
-	if wrong := problems.ForCluster(name); len(wrong) > 0 {
-		return spec.EffectiveCluster{}, fmt.Errorf("cluster %s: %s", name, wrong[0])
+	for _, p := range problems.ForCluster(name) {
+		if p.Severity == spec.Error {
+			return spec.EffectiveCluster{}, fmt.Errorf("cluster %s: %s (`theseus validate` shows all)", name, p)
+		}
 	}
 	return spec.EffectiveCluster{}, usage("cluster %s: no such cluster in the specs; there are: %s", name, some(there))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/theseus-gitops/theseus/reconcile"
+	"github.com/theseus-gitops/theseus/reconcile/logbook"
 )
 
 type reconcileFlags struct {
@@ -117,8 +118,10 @@ func (a *app) pass(ctx context.Context, f fleetFlags, log logFlags) (*pass, erro
 	return &pass{
 		Pass: reconcile.Pass{
 			Source: repo, Status: repo, Connector: connector{secrets: secrets, progress: progress}, Progress: progress,
-			Repository: repo.Identity(),
-			Now:        time.Now, Sleep: sleep, PollEvery: 2 * time.Second, Parallel: 4, Only: f.clusters,
+			Place: func() logbook.Owner {
+				return logbook.Owner{Repository: repo.Identity(), Branch: repo.tip.Branch, Path: repo.path}
+			},
+			Now: time.Now, Sleep: sleep, PollEvery: 2 * time.Second, Parallel: 4, Only: f.clusters,
 		},
 		progress: progress, repo: repo,
 	}, nil

@@ -116,6 +116,8 @@ func (t target) Lock(ctx context.Context, after int32) (reconcile.Lock, error) {
 	return lease{held, t}, nil
 }
 
+const grantThem = "grant them, for example with the roles in Theseus's docs/rights.md; the next pass then goes on"
+
 // allowed makes sure that every later step is allowed: a right that is found missing half way leaves a cluster between two states.
 func (t target) allowed(ctx context.Context) error {
 	missing, err := t.client.MissingRights(ctx)
@@ -132,7 +134,7 @@ func (t target) allowed(ctx context.Context) error {
 	return &rollout.Failure{
 		Reason:    "RightsMissing",
 		Message:   "nothing is changed, because the account lacks rights that an upgrade of CoreDNS needs: " + strings.Join(texts, "; "),
-		Remedy:    "grant them, for example with the roles in Theseus's docs/rights.md; the next pass then goes on",
+		Remedy:    grantThem,
 		Elsewhere: true,
 	}
 }
@@ -152,11 +154,14 @@ func (t target) translate(err error) error {
 	var unreachable *kube.UnreachableError
 	var locked *kube.LockedError
 	var damaged *kube.DamagedError
+	var forbidden *kube.ForbiddenError
 	switch {
 	case errors.As(err, &locked):
 		return &reconcile.LockedError{Holder: locked.Holder, Until: locked.Until}
 	case errors.As(err, &unreachable):
 		return &reconcile.UnreachableError{Err: err}
+	case errors.As(err, &forbidden):
+		return fmt.Errorf("%w: %w", err, &rollout.Failure{Reason: "RightsMissing", Message: err.Error(), Remedy: grantThem, Elsewhere: true})
 	case errors.As(err, &damaged):
 		return fmt.Errorf("%w: %w", err, &rollout.Failure{
 			Reason: "ObjectDamaged", Message: fmt.Sprintf("%s: %v", damaged.Object, damaged.Unwrap()), Remedy: damaged.Remedy,

@@ -45,8 +45,29 @@ type Book struct {
 type Owner struct {
 	// Repository is the fleet repository, spelled the same however its URL is.
 	Repository string `json:"repository"`
+	// Branch and Path are where in it the specs are.
+	Branch string `json:"branch,omitempty"`
+	Path   string `json:"path,omitempty"`
 	// Cluster is the name of the spec.
 	Cluster string `json:"cluster"`
+}
+
+// Place is the owner without the spec's name: one set of specs.
+func (o Owner) Place() Owner {
+	o.Cluster = ""
+	return o
+}
+
+// String names the place for people.
+func (o Owner) String() string {
+	text := "the fleet repository " + o.Repository
+	if o.Path != "" {
+		text += ", folder " + o.Path
+	}
+	if o.Branch != "" {
+		text += ", branch " + o.Branch
+	}
+	return text
 }
 
 // Known reports whether there is an owner.
@@ -126,8 +147,9 @@ func Parse(text string) (Book, error) {
 
 // check refuses contents that only a hand or an accident can have made.
 func (b Book) check() error {
-	if b.Fence < 0 {
-		return fmt.Errorf("fence is %d, and it never falls below 0", b.Fence)
+	const most = 1 << 30 // far more than any Lease changes hands, and room to count on
+	if b.Fence < 0 || b.Fence > most {
+		return fmt.Errorf("fence is %d, and it is never below 0 nor above %d", b.Fence, most)
 	}
 	if b.Roll == nil {
 		return nil

@@ -73,6 +73,7 @@ func TestRefused(t *testing.T) {
 		"empty":        {``, "unexpected end"},
 		"wrong type":   {`{"version": 1, "fence": "x"}`, "fence"},
 		"fence":        {`{"version": 1, "fence": -5}`, "fence is -5"},
+		"large fence":  {`{"version": 1, "fence": 2147483647}`, "fence is 2147483647"},
 		"empty roll":   {`{"version": 1, "roll": {}}`, "roll lacks id, started, revision"},
 		"no id":        {`{"version": 1, "roll": {"started": "2026-11-30T12:00:00Z", "revision": "4f1c"}}`, "roll lacks id"},
 		"no start":     {`{"version": 1, "roll": {"id": "x", "revision": "4f1c"}}`, "roll lacks started"},

@@ -48,7 +48,8 @@ func (d *dns) wayBack(to string) bool {
 	}
 	kept := d.keptTexts()
 	for _, r := range d.runs() {
-		if !kept[r.Corefile] {
+		// An unmigrated Corefile stays as it is, edited or not: there is nothing to put back.
+		if r.Candidate != r.Corefile && !kept[r.Corefile] {
 			return false
 		}
 		if r.From == to {

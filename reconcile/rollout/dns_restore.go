@@ -38,6 +38,9 @@ func withdrawDNS(want Want, kube live.Kube, now time.Time) Decision {
 // restore goes back, from wherever the run stopped, by the same kinds of writes.
 func (d *dns) restore() Decision {
 	original, ok := d.recorded()
+	if text := d.config.Data[live.CorefileKey]; !ok && text != "" && text == d.config.Data[live.CorefileBackupKey] {
+		original, ok = text, true // a person's decision: both keys say so
+	}
 	touched := d.deploy.Image != d.run.From || d.mountedKey() == live.CorefileBackupKey
 	if !ok && touched && d.run.Candidate != d.run.Corefile {
 		return Stalled{Failure: Failure{
@@ -49,7 +52,7 @@ func (d *dns) restore() Decision {
 	if !d.run.Open() {
 		again := d.run
 		again.Opened, again.Closed = d.now, time.Time{}
-		return Do{Step: Step{
+		return Do{Notices: d.editedSince(), Step: Step{
 			Subject: subjectConfig, Why: "the spec goes back to CoreDNS " + d.to + ", which this cluster ran before",
 			Act: RecordDNSRun{ResourceVersion: d.config.ResourceVersion, Run: again},
 		}}
@@ -57,12 +60,28 @@ func (d *dns) restore() Decision {
 	return d.putBack(original)
 }
 
+// editedSince tells what becomes of a Corefile that was edited after the upgrade which is taken back.
+func (d *dns) editedSince() []string {
+	switch live.Hash(d.config.Data[live.CorefileKey]) {
+	case d.run.Corefile, d.run.Candidate:
+		return nil
+	}
+	if d.run.Candidate == d.run.Corefile {
+		return []string{"CoreDNS: the Corefile was edited since " + tagOf(d.run.To) + " came; " + tagOf(d.run.From) + " gets it as it is now"}
+	}
+	return []string{"CoreDNS: the Corefile was edited since it was migrated for " + tagOf(d.run.To) + "; the way back will stop before it replaces your text"}
+}
+
 // putBack is the way back, one write at a time: the old image (reading the backup while the Corefile differs),
 // the old Corefile, the old volume, the old dns section of kubeadm-config, and the end of the run.
 func (d *dns) putBack(original string) Decision {
 	why := d.whyBack()
+	onBackup := d.mountedKey() == live.CorefileBackupKey
 	// An unmigrated Corefile stays, whoever edited it meanwhile.
 	differs := d.config.Data[live.CorefileKey] != original && d.run.Candidate != d.run.Corefile
+	if d.deploy.Rollout.Paused && (onBackup || d.deploy.Image != d.run.From) {
+		return Stalled{Failure: d.paused()}
+	}
 	if d.deploy.Image != d.run.From {
 		act := PatchDNS{Image: d.run.From, ResourceVersion: d.deploy.ResourceVersion, Purpose: Restore}
 		if differs && d.deploy.Volume != nil {
@@ -70,15 +89,10 @@ func (d *dns) putBack(original string) Decision {
 		}
 		return Do{Step: Step{Subject: subjectDeployment, Why: why, Act: act}}
 	}
-	onBackup := d.mountedKey() == live.CorefileBackupKey
-	if differs && onBackup {
-		if decision := d.awaitRestored(); decision != nil {
+	if differs {
+		if decision := d.oldCorefile(original, why, onBackup); decision != nil {
 			return decision
 		}
-		return Do{Step: Step{
-			Subject: subjectConfig, Why: why,
-			Act: WriteCorefile{Key: live.CorefileKey, Text: original, ResourceVersion: d.config.ResourceVersion},
-		}}
 	}
 	if onBackup {
 		return Do{Step: Step{
@@ -90,6 +104,34 @@ func (d *dns) putBack(original string) Decision {
 		return decision
 	}
 	return d.endRestore(why)
+}
+
+// oldCorefile writes back the Corefile from before the migration. Pods read the backup meanwhile, unless somebody set the
+// image back by hand: then they read the migrated text already. A text that is neither is a person's, and is not lost.
+func (d *dns) oldCorefile(original, why string, onBackup bool) Decision {
+	edited := live.Hash(d.config.Data[live.CorefileKey]) != d.run.Candidate
+	switch {
+	case edited && !onBackup:
+		return nil
+	case edited:
+		if decision := d.awaitRestored(); decision != nil {
+			return decision
+		}
+		return Stalled{Failure: Failure{
+			Reason: "CorefileEdited",
+			Message: fmt.Sprintf("CoreDNS %s is back and reads key Corefile-backup of ConfigMap kube-system/coredns, but key Corefile was edited by someone since it was migrated for %s, "+
+				"and putting back the old text would lose the edit", tagOf(d.run.From), tagOf(d.run.To)),
+			Remedy: "keep a copy of key Corefile if you need it; then either set it to the text of Corefile-backup, or put the text that you want into both keys",
+		}}
+	case onBackup:
+		if decision := d.awaitRestored(); decision != nil {
+			return decision
+		}
+	}
+	return Do{Step: Step{
+		Subject: subjectConfig, Why: why,
+		Act: WriteCorefile{Key: live.CorefileKey, Text: original, ResourceVersion: d.config.ResourceVersion},
+	}}
 }
 
 func (d *dns) whyBack() string {

@@ -61,17 +61,17 @@ func (w Want) owns(owner logbook.Owner) bool {
 	if !owner.Known() || owner == w.Owner {
 		return true
 	}
-	return owner.Repository == w.Owner.Repository && w.Siblings != nil && !slices.Contains(w.Siblings, owner.Cluster)
+	return owner.Place() == w.Owner.Place() && w.Siblings != nil && !slices.Contains(w.Siblings, owner.Cluster)
 }
 
 func ownedElsewhere(own, other logbook.Owner) Failure {
-	whose := fmt.Sprintf("spec %s of the fleet repository %s", other.Cluster, other.Repository)
-	if other.Repository == own.Repository {
+	whose := fmt.Sprintf("spec %s of %s", other.Cluster, other)
+	if other.Place() == own.Place() {
 		whose = fmt.Sprintf("spec %s of this fleet", other.Cluster)
 	}
 	return Failure{
 		Reason:  "ClusterOwnedElsewhere",
-		Message: fmt.Sprintf("spec %s reaches a cluster that is upgraded by %s: two specs for one cluster would undo each other's work", own.Cluster, whose),
+		Message: fmt.Sprintf("spec %s of %s reaches a cluster that is upgraded by %s: two specs for one cluster would undo each other's work", own.Cluster, own, whose),
 		Remedy: "correct spec.access, or remove one of the two specs; to hand the cluster over to this one, stop the other and remove \"owner\" from key " + logbook.Key +
 			": kubectl -n " + logbook.Namespace + " edit configmap " + logbook.Name,
 	}

@@ -15,6 +15,10 @@ const (
 	cellLimit     = 90  // characters of a message in a table
 	pageNotices   = 30
 	pageHistory   = 10
+	// A page must stay below what is committed at most (1 MiB), however large the fleet and its trouble are.
+	pageAttention = 100
+	pageRows      = 2000
+	pageMissing   = 200
 )
 
 // row is a cluster on the page.
@@ -47,8 +51,9 @@ func (c Commit) page(docs map[string]Found) string {
 		headline(rows, len(missing)),
 		attention(rows),
 	}
-	for _, stage := range c.stages(rows) {
-		sections = append(sections, stageTable(stage, rows))
+	stages := c.stages(rows)
+	for _, stage := range stages {
+		sections = append(sections, stageTable(stage, rows, pageRows/len(stages)))
 	}
 	sections = append(sections,
 		unreported(missing),
@@ -114,15 +119,22 @@ func headline(rows []row, missing int) string {
 // attention is what needs a person, the worst first.
 func attention(rows []row) string {
 	var b strings.Builder
+	n := 0
 	for _, o := range []Outcome{Stalled, Invalid, Unreachable} {
 		for _, r := range rows {
-			if r.outcome == o {
+			if r.outcome != o {
+				continue
+			}
+			if n++; n <= pageAttention {
 				b.WriteString("\n" + needsPerson(r))
 			}
 		}
 	}
-	if b.Len() == 0 {
+	if n == 0 {
 		return ""
+	}
+	if n > pageAttention {
+		fmt.Fprintf(&b, "\nAnd %d more, in the tables below and in the clusters' files.\n", n-pageAttention)
 	}
 	return "## Needs a person\n" + b.String()
 }
@@ -154,7 +166,11 @@ func unreported(missing map[string]string) string {
 	}
 	var b strings.Builder
 	b.WriteString("## No report yet\n\n")
-	for _, name := range slices.Sorted(maps.Keys(missing)) {
+	for i, name := range slices.Sorted(maps.Keys(missing)) {
+		if i == pageMissing {
+			fmt.Fprintf(&b, "- and %d more\n", len(missing)-i)
+			break
+		}
 		if damage := missing[name]; damage != "" {
 			fmt.Fprintf(&b, "- %s: its status file is damaged and will be written anew (%s)\n", inline(name), inline(cut(damage, cellLimit)))
 		} else {

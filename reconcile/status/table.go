@@ -4,13 +4,14 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
-// stageTable has one line for each cluster of a stage.
-func stageTable(stage string, rows []row) string {
+// stageTable has one line for each cluster of a stage, at most so many; those that are as wanted are left out first.
+func stageTable(stage string, rows []row, most int) string {
 	title := "Stage " + inline(stage)
 	if stage == "" {
 		title = "Clusters"
@@ -19,10 +20,8 @@ func stageTable(stage string, rows []row) string {
 	b.WriteString("## " + title + "\n\n")
 	b.WriteString(tableLine("Cluster", "State", "Kubernetes", "CoreDNS", "Since"))
 	b.WriteString(tableLine("---", "---", "---", "---", "---"))
-	for _, r := range rows {
-		if r.status.Stage != stage {
-			continue
-		}
+	shown, leftOut := ofStage(stage, rows, most)
+	for _, r := range shown {
 		var l Live
 		if r.status.Live != nil {
 			l = *r.status.Live
@@ -31,7 +30,34 @@ func stageTable(stage string, rows []row) string {
 			versionCell(nowAndWanted(l.KubernetesVersion, r.status.Want.KubernetesVersion)),
 			versionCell(r.status.CoreDNS()), since(r)))
 	}
+	if leftOut > 0 {
+		b.WriteString(fmt.Sprintf("\nAnd %d more, in the folder `clusters`.\n", leftOut))
+	}
 	return b.String()
+}
+
+// ofStage are the rows of a stage that are shown, in their order, and how many are not.
+func ofStage(stage string, rows []row, most int) (shown []row, leftOut int) {
+	var all []row
+	good := 0
+	for _, r := range rows {
+		if r.status.Stage == stage {
+			all = append(all, r)
+			if r.outcome == Converged {
+				good++
+			}
+		}
+	}
+	leftOut = max(0, len(all)-most)
+	drop := min(good, leftOut)
+	for _, r := range all {
+		if r.outcome == Converged && drop > 0 {
+			drop--
+			continue
+		}
+		shown = append(shown, r)
+	}
+	return shown[:min(len(shown), most)], leftOut
 }
 
 // state is a plain word and, where it helps, how far or what for.
