@@ -31,7 +31,7 @@ func stageTable(stage string, rows []row, most int) string {
 			versionCell(r.status.CoreDNS()), since(r)))
 	}
 	if leftOut > 0 {
-		b.WriteString(fmt.Sprintf("\nAnd %d more, in the folder `clusters`.\n", leftOut))
+		fmt.Fprintf(&b, "\nAnd %d more, in the folder `clusters`.\n", leftOut)
 	}
 	return b.String()
 }
