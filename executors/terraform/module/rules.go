@@ -247,7 +247,7 @@ func terraformRules() []Rule {
 		failing(LockFileProvider, "the contract wants every provider in the lock file", "run terraform init and commit .terraform.lock.hcl",
 			"terraform init with -lockfile=readonly fails."),
 		warning(BackendMissing, "the contract wants a backend that keeps and locks the state", "add a backend to the terraform block; for trying out, local is fine",
-			"The state would be in the job's own folder, and be gone with it."),
+			"The state would be in the job's own folder, or on the disk of one computer, and be gone with it."),
 		failing(BackendLock, "the contract wants a backend that locks the state", "set its locking up, or use another backend",
 			"Two runs at once would make machines that the state does not know."),
 		failing(Syntax, "Terraform wants correct HCL", "correct it; terraform validate says more",

@@ -3,6 +3,7 @@
 package module
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -158,12 +159,20 @@ func (c *checker) backend(root *instance) {
 		c.report(BackendMissing, root.start(), "there is no backend, so the state is in this folder")
 	case b.Type == "cloud":
 	case label(b) == "local":
-		c.report(BackendMissing, b.DefRange(), "backend local keeps the state in this folder")
+		c.report(BackendMissing, b.DefRange(), "%s", localState(b))
 	default:
 		if why := unlocked(label(b), b.Body); why != "" {
 			c.report(BackendLock, b.DefRange(), "backend %s %s", label(b), why)
 		}
 	}
+}
+
+// localState says where backend local keeps the state.
+func localState(b *hclsyntax.Block) string {
+	if file, ok := constantText(expression(b.Body, "path")); ok {
+		return fmt.Sprintf("backend local keeps the state in %q, on one computer's disk", file)
+	}
+	return "backend local without a path keeps the state in this folder"
 }
 
 // unlocked says why a backend does not lock; nothing when it does.
