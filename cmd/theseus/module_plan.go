@@ -102,6 +102,9 @@ func (a *app) rehearse(ctx context.Context, dir string, f rehearsalFlags) (wrong
 				Step:    r.Step.String(), Address: o.Address,
 			})
 		}
+		if r.Step.Kind == terraform.Idle && len(r.Offences) > 0 {
+			_, _ = fmt.Fprintln(a.std.err, "the other plans were not made: what the idle check found would be in each of them")
+		}
 	}
 	return wrong, len(rehearsals), nil
 }
