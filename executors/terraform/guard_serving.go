@@ -4,12 +4,13 @@ package terraform
 
 import (
 	"fmt"
+	"slices"
 
 	tfjson "github.com/hashicorp/terraform-json"
 )
 
-// serving judges K's own resources in a serving step: the registry entry, and what belongs to the endpoint. That are the
-// per-machine resources which the module lists among its shared addresses, like a load balancer's member.
+// serving judges K's own resources in a serving step: the registry entry, and what belongs to the endpoint, like a load
+// balancer's member. Those per-machine resources are listed among the shared addresses; the module check asks for it.
 func (g *guard) serving(rc *tfjson.ResourceChange) string {
 	actions := rc.Change.Actions
 	if inRegistry(rc.Address) {
@@ -19,11 +20,7 @@ func (g *guard) serving(rc *tfjson.ResourceChange) string {
 		return g.foreign(rc)
 	}
 	if !g.shared(rc.Address) {
-		why := fmt.Sprintf("only what belongs to the endpoint may change, and %s is not listed in shared_addresses of output theseus", bare(rc.Address))
-		if actions.Update() {
-			why += "; if only its user data changes, put that into ignore_changes"
-		}
-		return why
+		return unlisted(rc)
 	}
 	switch {
 	case actions.Update():
@@ -33,11 +30,31 @@ func (g *guard) serving(rc *tfjson.ResourceChange) string {
 			return fmt.Sprintf("%s has one without serving, so this is no part of the endpoint", name)
 		}
 		if actions.Delete() {
-			return g.removal(rc)
+			return g.leaving(rc)
 		}
 		return ""
 	}
 	return g.foreign(rc)
+}
+
+// unlisted says what to do about a change of what is not said to be the endpoint's.
+func unlisted(rc *tfjson.ResourceChange) string {
+	why := fmt.Sprintf("only what belongs to the endpoint may change, and %s is not listed in shared_addresses of output theseus", bare(rc.Address))
+	switch actions := rc.Change.Actions; {
+	case actions.Update():
+		why += "; if only its user data changes, put that into ignore_changes"
+	case actions.Create(), actions.Delete():
+		why += "; if it belongs to the endpoint, list it there and apply that before the roll"
+	}
+	return why
+}
+
+// leaving is removal, but in a module of K's own a count of 0 or 1 is as good as a key.
+func (g *guard) leaving(rc *tfjson.ResourceChange) string {
+	if rc.ActionReason == tfjson.ActionReasonDeleteBecauseCountIndex && slices.Contains(keys(rc.ModuleAddress), g.step.Machine) {
+		return ""
+	}
+	return g.removal(rc)
 }
 
 // hasWithoutServing finds a machine that has the resource although it does not serve: a listed VM must not go because

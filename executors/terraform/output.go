@@ -15,7 +15,8 @@ type Output struct {
 	// ActsOnServing is false when a health-checked load balancer finds machines itself.
 	ActsOnServing bool            `json:"acts_on_serving"`
 	Machines      map[string]Host `json:"machines"`
-	// SharedAddresses may change in place, by the element of the step's machine only.
+	// SharedAddresses are of what all machines share, which may change in place by the element of the step's machine only,
+	// and of what each machine has of the endpoint, which comes and goes with serving.
 	SharedAddresses []string `json:"shared_addresses"`
 }
 

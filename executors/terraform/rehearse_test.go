@@ -78,3 +78,26 @@ func TestRehearseNeedsAModuleAtRest(t *testing.T) {
 		}
 	})
 }
+
+// Where each machine has a module of its own, its member may be counted there: 1 while it serves, 0 when it does not.
+func TestRehearseMemberInModule(t *testing.T) {
+	withTerraform(t, func(y *yard) {
+		y.write("main.tf", strings.Replace(y.text("main.tf"), `"terraform_data.pool"`, `"module.behind.terraform_data.member"`, 1))
+		y.write("behind.tf", `module "behind" {
+  source   = "./behind"
+  for_each = var.machines
+  machine  = each.value
+}
+`)
+		y.write("behind/main.tf", `variable "machine" {}
+resource "terraform_data" "member" {
+  count = var.machine.serving ? 1 : 0
+}
+`)
+		y.seed("c-cp-1", "c-cp-2")
+		want := []string{"idle check", "add c-cp-rehearsal", "serving c-cp-1", "destroy c-cp-1"}
+		if got := rehearse(y); !slices.Equal(got, want) {
+			y.t.Errorf("rehearsed %q, want %q", got, want)
+		}
+	})
+}

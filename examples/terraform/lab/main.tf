@@ -108,7 +108,8 @@ output "theseus" {
     endpoint        = var.endpoint
     acts_on_serving = true
     # The lab gives addresses when a machine is made, and terraform_data has no way to keep them: Nodes are matched by name.
-    machines         = { for name, m in var.machines : name => { hostname = name, addresses = [], provider_id = "" } }
-    shared_addresses = []
+    machines = { for name, m in var.machines : name => { hostname = name, addresses = [], provider_id = "" } }
+    # What a machine has of the endpoint may come and go with serving, and nothing else of it.
+    shared_addresses = ["terraform_data.endpoint"]
   }
 }

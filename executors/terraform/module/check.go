@@ -25,9 +25,11 @@ type checker struct {
 	read      Folder
 	configs   map[string]*config
 	instances []*instance
-	shared    map[string]bool // addresses that the module says all machines share
+	shared    map[string]bool // addresses in shared_addresses
 	findings  Findings
 	broken    bool // a file could not be parsed
+	// sharedRead: all of shared_addresses is written out.
+	sharedRead bool
 }
 
 // Check checks the root module in folder ".". The error is of reading it; all else are findings.

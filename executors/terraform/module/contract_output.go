@@ -5,6 +5,7 @@ package module
 import (
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -101,31 +102,41 @@ func (c *checker) outputMachines(root *instance, e hclsyntax.Expression) {
 	}
 }
 
-// sharedAddresses remembers what the module says all machines share, and looks for it.
+// sharedAddresses remembers what the module lists, and looks for it.
 func (c *checker) sharedAddresses(root *instance, e hclsyntax.Expression) {
 	list, ok := root.follow(e).(*hclsyntax.TupleConsExpr)
 	if !ok {
 		c.report(OutputUnreadable, e.Range(), "shared_addresses is not a list written out")
 		return
 	}
+	c.sharedRead = true
 	for _, item := range list.Exprs {
 		address, ok := constantText(item)
 		if !ok {
 			c.report(OutputUnreadable, item.Range(), "an address in shared_addresses is not written out")
+			c.sharedRead = false
 			continue
 		}
-		bare := withoutIndexes(address)
-		c.shared[bare] = true
-		in, r := c.find(bare)
-		switch {
-		case in == nil && c.insideUnread(bare):
-		case in == nil:
-			c.report(SharedUnknown, item.Range(), "shared_addresses names %q, which is no resource of this module", address)
-		case in.place(r.block).perMachine:
-			c.report(SharedUnknown, item.Range(), "shared_addresses names %q, of which each machine has its own", address)
-		case !in.takes(r):
-			c.report(SharedUnused, item.Range(), "shared_addresses names %q, which takes nothing from the machines", address)
+		c.shared[withoutIndexes(address)] = true
+		c.sharedAddress(address, item.Range())
+	}
+}
+
+func (c *checker) sharedAddress(address string, at hcl.Range) {
+	bare := withoutIndexes(address)
+	in, r := c.find(bare)
+	switch {
+	case in == nil && c.insideUnread(bare):
+	case in == nil:
+		c.report(SharedUnknown, at, "shared_addresses names %q, which is no resource of this module", address)
+	case in.place(r.block).perMachine:
+		p := in.place(r.block)
+		how, _ := in.follows(r, p, p.scope.uses(r.block.Body, resourceMeta()))
+		if how == "" || bare == registryAddress {
+			c.report(SharedPerMachine, at, "shared_addresses names %q, of which each machine has its own, and not for the endpoint", address)
 		}
+	case !in.takes(r):
+		c.report(SharedUnused, at, "shared_addresses names %q, which takes nothing from the machines", address)
 	}
 }
 

@@ -191,7 +191,7 @@ func (in *instance) module(n []string) (value, int) {
 	switch {
 	case place.perMachine && !in.perMachine():
 		elem := in.moduleElement(n[1], child, place)
-		return value{kind: keyed, elem: &elem}.with(siblings, cause{}), 2
+		return in.byName(place, elem), 2
 	case child == nil:
 		return in.moduleElement(n[1], nil, place), 2
 	case len(n) > 2 && n[2] != "[":

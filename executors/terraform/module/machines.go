@@ -25,7 +25,7 @@ func (in *instance) checkResource(r *resource) {
 		return
 	}
 	carries := slices.ContainsFunc(uses, func(u use) bool { return u.value.has(userData) })
-	if carries && p.repeat.has(serving) {
+	if carries && in.filtered(p) {
 		in.checker.report(ServingInMachine, r.block.DefRange(), "%s exists only while its machine serves, but takes user data", r.address)
 	}
 	for _, u := range uses {
@@ -35,6 +35,9 @@ func (in *instance) checkResource(r *resource) {
 		in.checker.report(NewestImage, at, "%s asks for the latest image", r.address)
 	}
 	if r.managed {
+		if !carries {
+			in.checkEndpoint(r, p, uses)
+		}
 		in.checkLifecycle(r)
 		in.checkProvisioners(r)
 		if !in.linked(r.block) {

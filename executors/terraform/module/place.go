@@ -69,7 +69,7 @@ func (in *instance) resourceValue(address string, rest []string) value {
 	elem := in.once(address, func() value { return in.element(r, p) })
 	switch {
 	case p.perMachine && (p.counted && p.repeat.has(siblings) || p.scope.each["key"].isName):
-		return value{kind: keyed, elem: &elem}.with(siblings, cause{})
+		return in.byName(p, elem)
 	case p.perMachine:
 		elem.kind = own // the only one in a module that is called for each machine
 		return elem

@@ -35,18 +35,20 @@ const (
 	RegistryDependency Code = "registry-dependency"
 	RegistryOutput     Code = "registry-output"
 
-	OutputMissing    Code = "output-missing"
-	OutputUnreadable Code = "output-unreadable"
-	OutputField      Code = "output-field"
-	OutputContract   Code = "output-contract"
-	OutputMachines   Code = "output-machines"
-	OutputEndpoint   Code = "output-endpoint"
-	ServingUnused    Code = "serving-unused"
-	SharedUnknown    Code = "shared-unknown"
-	SharedUnused     Code = "shared-unused"
-	SharedNotNamed   Code = "shared-not-named"
-	SharedReplaced   Code = "shared-replaced"
-	SharedValue      Code = "shared-value"
+	OutputMissing     Code = "output-missing"
+	OutputUnreadable  Code = "output-unreadable"
+	OutputField       Code = "output-field"
+	OutputContract    Code = "output-contract"
+	OutputMachines    Code = "output-machines"
+	OutputEndpoint    Code = "output-endpoint"
+	ServingUnused     Code = "serving-unused"
+	EndpointNotListed Code = "endpoint-not-listed"
+	SharedUnknown     Code = "shared-unknown"
+	SharedPerMachine  Code = "shared-per-machine"
+	SharedUnused      Code = "shared-unused"
+	SharedNotNamed    Code = "shared-not-named"
+	SharedReplaced    Code = "shared-replaced"
+	SharedValue       Code = "shared-value"
 
 	Count               Code = "count"
 	CountIndex          Code = "count-index"
@@ -178,8 +180,12 @@ func outputRules() []Rule {
 			"Every machine will be replaced, and the API with it if its address is a machine's."),
 		failing(ServingUnused, "the contract wants acts_on_serving = false when nothing takes serving", "make load-balancer members of the machines that serve, or set it to false",
 			"Theseus would wait for a machine to leave the endpoint that never leaves."),
-		failing(SharedUnknown, "the contract wants addresses of resources that all machines share", "write TYPE.NAME as in this module, with module.NAME. in front inside a module; leave out what each machine has for itself",
+		failing(EndpointNotListed, "the contract wants what each machine has of the endpoint in shared_addresses", "if it belongs to the endpoint, name it there and apply that before a roll; if not, make it without serving",
+			"The step in which a machine joins or leaves the endpoint may touch nothing else of that machine, and is refused."),
+		failing(SharedUnknown, "the contract wants addresses of resources of this module", "write TYPE.NAME, with module.NAME. in front inside a module",
 			"A wrong name allows nothing, and the step that needs it is refused."),
+		failing(SharedPerMachine, "the contract wants only what all machines share, and what comes, goes or changes with serving", "remove it; or, if it belongs to the endpoint, write for_each = { for name, m in var.machines : name => m if m.serving }",
+			"What is listed may go when its machine leaves the endpoint. All else that a machine has comes and goes with the machine, and needs no listing."),
 		warning(SharedUnused, "the contract wants only resources that change with the machines", "remove it from shared_addresses",
 			"It would let a change pass that has nothing to do with a machine."),
 		failing(SharedNotNamed, "the contract wants what changes with the machines in shared_addresses, or by machine", "name it there, or give it for_each = var.machines",

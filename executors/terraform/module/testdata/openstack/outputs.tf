@@ -9,6 +9,7 @@ output "theseus" {
       addresses   = openstack_networking_port_v2.machine[name].all_fixed_ips
       provider_id = "openstack:///${openstack_compute_instance_v2.machine[name].id}"
     } }
-    shared_addresses = []
+    # The members are the machines' own, but come and go with serving: they are the endpoint's.
+    shared_addresses = ["openstack_lb_member_v2.api"]
   }
 }
