@@ -90,7 +90,7 @@ func (a *app) moduleCheck(ctx context.Context, o output, dir string, f rehearsal
 		}
 	} else {
 		for _, j := range all {
-			_, _ = fmt.Fprintln(a.std.out, j)
+			_, _ = fmt.Fprintln(a.std.out, visible(j.String()))
 		}
 		_, _ = fmt.Fprintf(a.std.out, "%s; %s, %s\n", summary, count(errors, "error"), count(warnings, "warning"))
 	}
