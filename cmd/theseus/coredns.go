@@ -40,7 +40,7 @@ Ctrl-C, 143 after SIGTERM.`,
 		Example: `  theseus coredns preview --from v1.11.3 --to v1.14.6 --file Corefile
   kubectl -n kube-system get cm coredns -o jsonpath='{.data.Corefile}' |
     theseus coredns preview --from 1.6.7 --to v1.14.6 > Corefile.new`,
-		Args: arguments(cobra.NoArgs),
+		Args: none,
 		RunE: func(*cobra.Command, []string) error { return a.preview(f) },
 	}
 	c.Flags().StringVar(&f.from, "from", "", "tag that runs")

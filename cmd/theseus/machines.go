@@ -34,7 +34,7 @@ an older map would remove machines. Nothing is changed, and nothing else of the 
 Exit codes: 0, 1 the state can't be read, 2 usage, no such cluster, or a cluster without spec.terraform.`,
 		Example: `  theseus machines seed-eu-1 --repo https://git.example.com/fleet.git --secrets ./secrets > machines.auto.tfvars
   theseus machines seed-eu-1 --repo ./fleet --secrets ./secrets -o json > machines.auto.tfvars.json`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: one("CLUSTER"),
 		RunE: func(c *cobra.Command, args []string) error { return a.machines(c.Context(), f, args[0]) },
 	}
 	f.fleet.bind(c)

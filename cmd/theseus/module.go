@@ -46,7 +46,7 @@ Exit codes: 0 no errors (warnings do not count), 20 errors, 1 the folder can't b
 		Example: `  theseus module check terraform/seed-eu-1
   theseus module check terraform/seed-eu-1 --plan --cluster seed-eu-1 --var-file seed-eu-1.tfvars --env OS_CLOUD
   theseus module check . -o json | jq -r '.[] | select(.severity == "error") | .code' | sort | uniq -c`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: one("DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.check(c); err != nil {
 				return err

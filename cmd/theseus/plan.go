@@ -29,7 +29,7 @@ Exit codes, the first that applies: 22 stalled, 20 invalid spec, 30 unreachable 
 10 steps to do, 0 everything is as wanted; 2 usage, 130 after Ctrl-C, 143 after SIGTERM.`,
 		Example: `  theseus plan --repo https://git.example.com/fleet.git --repo-secret fleet --secrets ./secrets
   theseus plan --repo ./fleet --cluster seed-eu-1 --secrets ./secrets -o json`,
-		Args: arguments(cobra.NoArgs),
+		Args: none,
 		RunE: func(c *cobra.Command, _ []string) error { return a.plan(c.Context(), f) },
 	}
 	f.fleet.bind(c)

@@ -40,7 +40,7 @@ attention, 2 usage, 70 a defect of Theseus, 130 after Ctrl-C, 143 after SIGTERM.
 that applies of: 22 stalled, 20 invalid spec, 21 push refused, 30 passing error, 40 locked, 11 waiting, 10 more to do, 0.`,
 		Example: `  theseus reconcile --repo https://git.example.com/fleet.git --repo-secret fleet --secrets ./secrets
   theseus reconcile --repo ./fleet --cluster seed-eu-1 --secrets ./secrets --detailed-exitcode`,
-		Args: arguments(cobra.NoArgs),
+		Args: none,
 		RunE: func(c *cobra.Command, _ []string) error { return a.reconcile(c.Context(), f) },
 	}
 	f.fleet.bind(c)

@@ -125,6 +125,31 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// one wants exactly one argument.
+func one(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch len(args) {
+		case 0:
+			return usage("%s is missing: %s (see %s --help)", name, c.UseLine(), c.CommandPath())
+		case 1:
+			return nil
+		}
+		return usage("one %s, please, not %d: %s (see %s --help)", name, len(args), some(args), c.CommandPath())
+	}
+}
+
+// none wants no argument.
+func none(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if c.Flags().Lookup("repo") != nil {
+		hint = "; did you mean --repo " + args[0] + "?"
+	}
+	return usage("%s takes no argument, and %q is one%s (see %s --help)", c.CommandPath(), args[0], hint, c.CommandPath())
+}
+
 // usage is an error in how the command was called.
 func usage(format string, args ...any) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}

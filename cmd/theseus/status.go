@@ -33,7 +33,7 @@ Exit codes: 0 whatever the clusters' status is, 1 the repository or a status doc
 cluster without status, 130 after Ctrl-C, 143 after SIGTERM.`,
 		Example: `  theseus status --repo https://git.example.com/fleet.git
   theseus status --repo ./fleet --cluster seed-eu-1 -o yaml`,
-		Args: arguments(cobra.NoArgs),
+		Args: none,
 		RunE: func(c *cobra.Command, _ []string) error { return a.status(c.Context(), f) },
 	}
 	f.fleet.bind(c)

@@ -11,7 +11,7 @@ import (
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: arguments(cobra.NoArgs),
+		Use: "version", Short: "Print the version", Args: none,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.std.out, versionText())
 			return err

@@ -266,7 +266,7 @@ func TestStages(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"two":  "a.yaml:3:31: error: metadata.labels: the labels put the cluster into 2 stages: dev (fleet.yaml:5:5), any (fleet.yaml:6:5); allowed: exactly one",
-		"none": "b.yaml:3:32: error: metadata.labels: the labels put the cluster into 0 stages: none; allowed: exactly one",
+		"none": "b.yaml:3:32: error: metadata.labels: no stage selects the labels none; the stages are dev (stage=dev), any; allowed: exactly one selects a cluster",
 	} {
 		if got := problems.ForCluster(name).String(); !strings.Contains(got, want) {
 			t.Errorf("%s: got %s want %s", name, got, want)

@@ -5,6 +5,7 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -142,6 +143,28 @@ func validateSelector(d *document, at string, s LabelSelector) {
 	}
 }
 
+// labelText is labels as people write them in selectors.
+func labelText(labels map[string]string) string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		out = append(out, key+"="+labels[key])
+	}
+	return orNone(out)
+}
+
+// stageText names stages with the labels that they select; expressions are in the file.
+func stageText(stages []Stage) string {
+	var out []string
+	for _, s := range stages {
+		text := s.Name
+		if len(s.Selector.MatchLabels) > 0 {
+			text += " (" + labelText(s.Selector.MatchLabels) + ")"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
+}
+
 // membership checks that each cluster belongs to exactly one stage, when there are stages. Clusters with other errors count,
 // so that one broken cluster does not make its stage look empty.
 func (p *parser) membership() {
@@ -162,8 +185,11 @@ func (p *parser) membership() {
 				in = append(in, fmt.Sprintf("%s (%s)", stage.Name, fleet.where(fmt.Sprintf("spec.stages[%d]", i))))
 			}
 		}
-		if len(stages) > 0 && len(in) != 1 {
-			c.errorf("metadata.labels", "the labels put the cluster into %d stages: %s; allowed: exactly one", len(in), orNone(in))
+		switch {
+		case len(stages) > 0 && len(in) == 0:
+			c.errorf("metadata.labels", "no stage selects the labels %s; the stages are %s; allowed: exactly one selects a cluster", labelText(c.value.Metadata.Labels), stageText(stages))
+		case len(in) > 1:
+			c.errorf("metadata.labels", "the labels put the cluster into %d stages: %s; allowed: exactly one", len(in), strings.Join(in, ", "))
 		}
 	}
 	for i, n := range members {
