@@ -19,6 +19,7 @@ import (
 )
 
 const (
+	groupName    = "kubeadm.k8s.io"
 	namespace    = "kube-system"
 	configName   = "kubeadm-config"
 	configKey    = "ClusterConfiguration"

@@ -60,6 +60,24 @@ runcmd:
 	}
 }
 
+// TestScriptTakesWhatTheProductGives reads the user data that joining machines get.
+func TestScriptTakesWhatTheProductGives(t *testing.T) {
+	golden, err := filepath.Glob("../../../executors/kubeadm/testdata/userdata/*.yaml")
+	if err != nil || len(golden) == 0 {
+		t.Fatalf("no user data found: %v", err)
+	}
+	for _, name := range golden {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script, err := service.Script(string(data))
+		if err != nil || !strings.Contains(script, "'/bin/sh' '/run/theseus/join.sh' '/") {
+			t.Errorf("%s: %v\n%s", name, err, script)
+		}
+	}
+}
+
 func TestScriptLeavesScriptsAlone(t *testing.T) {
 	for _, script := range []string{"#!/bin/bash\nkubeadm join\n", ""} {
 		if got, err := service.Script(script); got != script || err != nil {
