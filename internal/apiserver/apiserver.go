@@ -106,6 +106,8 @@ func start() (*envtest.Environment, error) {
 		ControlPlaneStartTimeout: 2 * time.Minute,
 		ControlPlaneStopTimeout:  time.Minute,
 	}
+	// As kubeadm starts it.
+	env.ControlPlane.GetAPIServer().Configure().Set("enable-bootstrap-token-auth", "true")
 	if _, err := env.Start(); err != nil {
 		return nil, fmt.Errorf("test API server from %s: %w", assets, errors.Join(err, env.Stop()))
 	}
