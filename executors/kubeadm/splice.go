@@ -3,37 +3,40 @@
 package kubeadm
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/theseus-gitops/theseus/reconcile/live"
 )
 
-// errLayout is a layout in which a field of the dns section has no line of its own.
-var errLayout = errors.New("the dns section is not laid out in lines")
+// errLayout is a layout in which a field of the section has no line of its own.
+var errLayout = errors.New("the section is not laid out in lines")
 
-// splice edits the lines of the dns section and leaves every other byte as it is. EditDNS checks its result, so that
+// splice edits the lines of a section and leaves every other byte as it is. Who calls it checks its result, so that
 // a layout which is not foreseen here costs the layout, never the content.
-func splice(text string, root *yaml.Node, dns live.KubeadmDNS) (string, error) {
-	if root.Style&yaml.FlowStyle != 0 || len(root.Content) == 0 {
+func splice(text string, root *yaml.Node, s section) (string, error) {
+	if !inLines(root) || root.Column != 1 {
 		return "", errLayout
 	}
 	doc := newLines(text)
-	key, value := find(root, dnsKey)
-	var err error
-	switch {
-	case key == nil:
-		err = doc.addSection(root, dns)
-	case key.Column != 1:
-		err = errLayout
-	case value.Kind == yaml.MappingNode && value.Style&yaml.FlowStyle == 0 && len(value.Content) > 0:
-		err = doc.editSection(key, value, dns)
-	default:
-		err = doc.replaceSection(key, value, dns)
+	parent, header := root, (*yaml.Node)(nil)
+	for i, name := range s.path {
+		key, value := find(parent, name)
+		if key == nil || !inLines(value) {
+			err := doc.putSection(header, parent, section{s.path[i:], s.fields})
+			return doc.String(), err
+		}
+		parent, header = value, key
 	}
+	err := doc.editFields(header, parent, s.fields)
 	return doc.String(), err
+}
+
+// inLines tells that a mapping has keys, each on a line of its own.
+func inLines(value *yaml.Node) bool {
+	return value.Kind == yaml.MappingNode && value.Style&yaml.FlowStyle == 0 && len(value.Content) > 0
 }
 
 // lines is a text whose lines can be replaced while their numbers stay what the parser said.
@@ -76,23 +79,44 @@ func (d *lines) prepend(number int, text string) {
 	d.text[i] = text + d.text[i]
 }
 
-// addSection writes a section where there is none: before the first key that sorts after it, as kubeadm orders its
-// keys, or at the end.
-func (d *lines) addSection(root *yaml.Node, dns live.KubeadmDNS) error {
-	value := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-	edit(value, dns)
-	text, err := entry(dnsKey, value, 0)
+// putSection writes a section that is not there, or anew one that is null or in flow style on one line, into the mapping
+// parent, whose key is header, nil for the whole document.
+func (d *lines) putSection(header, parent *yaml.Node, s section) error {
+	key, value := find(parent, s.path[0])
+	comment := ""
+	if key == nil {
+		value = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	} else {
+		comment = firstOf(value.LineComment, key.LineComment)
+	}
+	value.HeadComment, value.LineComment, value.FootComment = "", "", ""
+	section{s.path[1:], s.fields}.edit(value)
+	text, err := entry(s.path[0], value, parent.Column-1)
 	if err != nil {
 		return err
 	}
-	for i := 0; i < len(root.Content); i += 2 {
-		if key := root.Content[i]; key.Value > dnsKey {
-			d.prepend(d.aboveComments(key.Line), text)
-			return nil
+	if key == nil {
+		d.insert(header, parent, s.path[0], text)
+		return nil
+	}
+	d.set(key.Line, withComment(text, comment))
+	return nil
+}
+
+// insert puts a new key's text into a mapping: right below its header; in the document itself before the first key that
+// sorts after it, as kubeadm orders its keys, or at the end.
+func (d *lines) insert(header, parent *yaml.Node, key, text string) {
+	if header != nil {
+		d.prepend(header.Line+1, text)
+		return
+	}
+	for i := 0; i < len(parent.Content); i += 2 {
+		if next := parent.Content[i]; next.Value > key {
+			d.prepend(d.aboveComments(next.Line), text)
+			return
 		}
 	}
 	d.prepend(len(d.text)+1, text)
-	return nil
 }
 
 // aboveComments is the first line of the comments right above a line.
@@ -103,54 +127,47 @@ func (d *lines) aboveComments(number int) int {
 	return number
 }
 
-// replaceSection writes a section anew that is null or in flow style, on one line.
-func (d *lines) replaceSection(key, value *yaml.Node, dns live.KubeadmDNS) error {
-	comment := firstOf(value.LineComment, key.LineComment)
-	value.HeadComment, value.LineComment, value.FootComment = "", "", ""
-	edit(value, dns)
-	text, err := entry(dnsKey, value, 0)
-	if err != nil {
-		return err
-	}
-	d.set(key.Line, withComment(text, comment))
-	return nil
-}
-
-// editSection edits the section's fields, each on its line.
-func (d *lines) editSection(section, value *yaml.Node, dns live.KubeadmDNS) error {
-	kept := len(value.Content) / 2
+// editFields edits the fields of a mapping, each on its line.
+func (d *lines) editFields(header, mapping *yaml.Node, fields []field) error {
+	kept := len(mapping.Content) / 2
 	var added strings.Builder
-	for _, f := range fields(dns) {
-		key, old := find(value, f.key)
+	for _, f := range fields {
+		key, old := find(mapping, f.key)
 		if key == nil && f.value == "" {
 			continue
 		}
-		if key != nil && f.value == "" {
-			kept--
-		}
-		text, err := f.line(value.Column-1, old)
+		text, err := f.line(mapping.Column-1, old)
 		if err != nil {
 			return err
 		}
-		if key == nil {
+		switch {
+		case key == nil && header == nil:
+			d.insert(nil, mapping, f.key, text)
+		case key == nil:
 			kept++
 			added.WriteString(text)
-			continue
+		default:
+			if f.value == "" {
+				kept--
+			}
+			if err := d.replaceField(header, key, old, f, text); err != nil {
+				return err
+			}
 		}
-		if err := d.replaceField(section, key, old, f, text); err != nil {
-			return err
-		}
+	}
+	if header == nil {
+		return nil
 	}
 	if kept == 0 {
-		d.set(section.Line, withComment(dnsKey+": {}\n", section.LineComment))
+		d.set(header.Line, strings.Repeat(" ", header.Column-1)+withComment(header.Value+": {}\n", header.LineComment))
 	}
-	d.prepend(section.Line+1, added.String())
+	d.prepend(header.Line+1, added.String())
 	return nil
 }
 
 // replaceField puts text in the place of a field that says something else.
-func (d *lines) replaceField(section, key, old *yaml.Node, f field, text string) error {
-	if key.Line == section.Line || old.Line != key.Line {
+func (d *lines) replaceField(header, key, old *yaml.Node, f field, text string) error {
+	if header != nil && key.Line == header.Line || old.Line != key.Line {
 		return errLayout
 	}
 	if old.Tag != f.tag || old.Value != f.value {
@@ -174,10 +191,26 @@ func (f field) line(blanks int, old *yaml.Node) (string, error) {
 // entry prints one key with its value, indented by blanks.
 func entry(key string, value *yaml.Node, blanks int) (string, error) {
 	text, err := encode(&yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, value}})
-	if err != nil {
-		return "", err
+	if err != nil || blanks == 0 {
+		return text, err
 	}
-	return strings.Repeat(" ", blanks) + text, nil
+	before := strings.Repeat(" ", blanks)
+	return before + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+before) + "\n", nil
+}
+
+// encode prints a tree as kubeadm prints its documents: two blanks, sequences not indented.
+func encode(node *yaml.Node) (string, error) {
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	enc.CompactSeqIndent()
+	if err := enc.Encode(node); err != nil {
+		return "", fmt.Errorf("print YAML: %w", err)
+	}
+	if err := enc.Close(); err != nil {
+		return "", fmt.Errorf("print YAML: %w", err)
+	}
+	return out.String(), nil
 }
 
 // withComment puts a comment at the end of a text's first line.
