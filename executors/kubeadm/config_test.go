@@ -238,38 +238,3 @@ func TestEditConfigRefuses(t *testing.T) {
 		})
 	}
 }
-
-// FuzzEditConfig: an accepted edit reads as wanted, changes nothing else, and is stable.
-func FuzzEditConfig(f *testing.F) {
-	f.Add(stored, uint8(37), "3.7.3-0", "r.example.com")
-	f.Add(old, uint8(37), "3.7.3-0", "")
-	f.Add(old, uint8(31), "on", "1.10")
-	f.Add(strings.Replace(old, "extraArgs:\n    # who", "extraArgs: # a\n\n  # b\n    # who", 1), uint8(38), "", "")
-	f.Fuzz(func(t *testing.T, text string, minor uint8, tag, repository string) {
-		to := kubeadm.Target{Kubernetes: skew.Version{Major: 1, Minor: uint64(minor)}, EtcdImageTag: tag, ImageRepository: repository}
-		got, _, err := kubeadm.EditConfig(text, to)
-		if err != nil || got == text {
-			return
-		}
-		var before, after map[string]any
-		if err := yaml.Unmarshal([]byte(text), &before); err != nil {
-			return // kubeadm's library takes more than this one
-		}
-		if err := yaml.Unmarshal([]byte(got), &after); err != nil {
-			t.Fatalf("the result is not YAML: %v\n%s", err, got)
-		}
-		if after["kubernetesVersion"] != to.Kubernetes.String() {
-			t.Errorf("kubernetesVersion is %v in\n%s", after["kubernetesVersion"], got)
-		}
-		for _, edited := range []string{"kubernetesVersion", "imageRepository", "apiVersion", "featureGates", "encryptionAlgorithm", "etcd", "apiServer", "controllerManager", "scheduler"} {
-			delete(before, edited)
-			delete(after, edited)
-		}
-		if !reflect.DeepEqual(before, after) {
-			t.Errorf("changed elsewhere:\n%s\n→\n%s", text, got)
-		}
-		if again, _, err := kubeadm.EditConfig(got, to); err != nil || again != got {
-			t.Errorf("not stable: %v\n%s", err, again)
-		}
-	})
-}
