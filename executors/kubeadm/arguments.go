@@ -25,43 +25,50 @@ func listArguments(text string) (string, error) {
 }
 
 func listArgumentsAt(text string, path []string) (string, error) {
-	where := strings.Join(path, ".") + "." + argumentsKey
 	doc, err := parse(text, path)
 	if err != nil {
 		return "", err
 	}
-	node := descend(doc.Content[0], append(path[:len(path):len(path)], argumentsKey))
-	if node == nil || node.Kind == yaml.SequenceNode || node.Tag == "!!null" {
-		return text, nil
-	}
-	for i := range node.Content {
-		if node.Content[i].Kind != yaml.ScalarNode || node.Content[i].Tag == "!!merge" {
-			return "", fmt.Errorf("line %d: %s: only names and values are understood, no aliases", node.Content[i].Line, where)
-		}
-	}
-	if node.Kind != yaml.MappingNode {
-		return "", fmt.Errorf("line %d: %s is not a mapping; an alias is not followed", node.Line, where)
+	node, err := argumentsBelow(doc.Content[0], path)
+	if err != nil || node == nil {
+		return text, err
 	}
 	before, err := decode(text)
 	if err != nil {
 		return "", err
 	}
-	out := ""
-	if inLines(node) && doc.Content[0].Column == 1 {
-		out, err = spliceArguments(text, node)
+	if doc.Content[0].Column == 1 && inLines(node) {
+		if out, err := spliceArguments(text, node); err == nil && argumentsListed(before, out, path, node) {
+			return out, nil
+		}
 	}
-	if err == nil && out != "" && argumentsListed(before, out, path, node) {
-		return out, nil
-	}
-	listed := listOf(node)
-	*node = yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: node.Style & yaml.FlowStyle, Content: listed, LineComment: node.LineComment}
-	if out, err = encode(doc); err != nil {
+	*node = yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: node.Style & yaml.FlowStyle, Content: listOf(node), LineComment: node.LineComment}
+	out, err := encode(doc)
+	if err != nil {
 		return "", err
 	}
 	if !argumentsListed(before, out, path, node) {
-		return "", fmt.Errorf("%s can't be turned into a list without changing something else; do it by hand", where)
+		return "", fmt.Errorf("%s.%s can't be turned into a list without changing something else; do it by hand", strings.Join(path, "."), argumentsKey)
 	}
 	return out, nil
+}
+
+// argumentsBelow is the mapping of arguments at path, nil when there is none to turn into a list.
+func argumentsBelow(root *yaml.Node, path []string) (*yaml.Node, error) {
+	node := descend(root, append(path[:len(path):len(path)], argumentsKey))
+	if node == nil || node.Kind == yaml.SequenceNode || node.Tag == "!!null" {
+		return nil, nil //nolint:nilnil // none is no error
+	}
+	where := strings.Join(path, ".") + "." + argumentsKey
+	if node.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("line %d: %s is not a mapping; an alias is not followed", node.Line, where)
+	}
+	for _, part := range node.Content {
+		if part.Kind != yaml.ScalarNode || part.Tag == "!!merge" {
+			return nil, fmt.Errorf("line %d: %s: only names and values are understood, no aliases", part.Line, where)
+		}
+	}
+	return node, nil
 }
 
 func descend(node *yaml.Node, path []string) *yaml.Node {

@@ -66,7 +66,7 @@ func EditConfig(text string, to Target) (out string, notes []string, err error) 
 func readable(version string, kubernetes skew.Version) error {
 	switch {
 	case kubernetes.Major != 1 || kubernetes.Minor < 31:
-		return fmt.Errorf("Kubernetes %s is not supported as a target; allowed: v1.31 and later", kubernetes)
+		return fmt.Errorf("target Kubernetes %s is not supported; allowed: v1.31 and later", kubernetes)
 	case version == "v1beta3", version == "v1beta4", version == "v1" && kubernetes.Minor >= 37:
 		return nil
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 )
 
-//nolint:gochecknoglobals // read-only
 var (
 	machinePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	hashPattern    = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)

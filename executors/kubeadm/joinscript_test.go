@@ -78,7 +78,7 @@ func TestJoinScript(t *testing.T) {
 	}{
 		{"joins", `grep -q JoinConfiguration $root/run/theseus/join.yaml && echo kubelet > $root/etc/kubernetes/kubelet.conf`, nil, 0, 1, "joined"},
 		{"a machine that has joined is left alone", "exit 1",
-			func(t *testing.T, m machine) { m.write(t, "etc/kubernetes/kubelet.conf", "old", 0o600) }, 0, 0, "nothing done"},
+			func(t *testing.T, m machine) { t.Helper(); m.write(t, "etc/kubernetes/kubelet.conf", "old", 0o600) }, 0, 0, "nothing done"},
 		{"an endpoint that is not up yet", `[ $(wc -l < $root/calls) -ge 3 ]`, nil, 0, 3, "joined"},
 		{"never joins", "exit 1", nil, 1, 5, "failed: 5 attempts"},
 		// kubernetes/kubeadm#3269: what a join left after it had added a member can't be joined over.

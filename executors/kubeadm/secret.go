@@ -31,7 +31,7 @@ type Token struct {
 }
 
 // tokenPattern is that of kubeadm's tokens, k8s.io/cluster-bootstrap token/api BootstrapTokenPattern.
-var tokenPattern = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`) //nolint:gochecknoglobals // read-only
+var tokenPattern = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
 
 func (t Token) text() string { return t.ID + "." + string(t.Secret) }
 

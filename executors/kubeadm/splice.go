@@ -146,23 +146,27 @@ func (d *lines) editFields(header, mapping *yaml.Node, fields []field) error {
 		case key == nil:
 			kept++
 			added.WriteString(text)
+		case f.value == "":
+			kept--
+			fallthrough
 		default:
-			if f.value == "" {
-				kept--
-			}
 			if err := d.replaceField(header, key, old, f, text); err != nil {
 				return err
 			}
 		}
 	}
-	if header == nil {
-		return nil
+	if header != nil {
+		d.finish(header, kept, added.String())
 	}
+	return nil
+}
+
+// finish puts added lines below a section's header, or says that nothing is kept of it.
+func (d *lines) finish(header *yaml.Node, kept int, added string) {
 	if kept == 0 {
 		d.set(header.Line, strings.Repeat(" ", header.Column-1)+withComment(header.Value+": {}\n", header.LineComment))
 	}
-	d.prepend(header.Line+1, added.String())
-	return nil
+	d.prepend(header.Line+1, added)
 }
 
 // replaceField puts text in the place of a field that says something else.

@@ -49,7 +49,7 @@ func (d *templateData) JoinConfiguration() string {
 
 // forbidden would make a second cluster (vmware-archive/cluster-api-upgrade-tool#123), or destroy what a person or
 // etcd still needs.
-var forbidden = regexp.MustCompile(`kubeadm\s+(init|reset)\b`) //nolint:gochecknoglobals // read-only
+var forbidden = regexp.MustCompile(`kubeadm\s+(init|reset)\b`)
 
 // fromTemplate is the user's own user data. Errors of text/template name places in the template, never values.
 func (j Join) fromTemplate(config string) (string, error) {
