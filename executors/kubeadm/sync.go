@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeadm keeps what kubeadm stores in a cluster in agreement with what runs there.
+// Package kubeadm keeps what kubeadm stores in a cluster in agreement with what runs there, and lets new machines join.
 // It does not decide what is wanted (package rollout does) and keeps no originals (the pass does, before it calls).
-// Start at SyncDNS; EditDNS is its pure part.
+// Start at SyncDNS, whose pure part is EditDNS, and at UserData.
 package kubeadm
 
 import (
