@@ -4,6 +4,7 @@ package etcd
 
 import (
 	"crypto/x509"
+	"io"
 	"time"
 )
 
@@ -26,4 +27,9 @@ func ClientCertificates(certificate, key []byte, times ...time.Time) ([]*x509.Ce
 		out = append(out, c)
 	}
 	return out, nil
+}
+
+// Keep is what SnapshotTo does with a file.
+func (d Directory) Keep(name string, write func(io.Writer) error) (string, error) {
+	return d.keep(name, write)
 }
