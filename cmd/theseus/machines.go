@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +58,7 @@ func (a *app) machines(ctx context.Context, f machinesFlags, name string) error 
 	if err != nil {
 		return err
 	}
-	state, err := a.terraformState(ctx, repo, head, cluster, secrets)
+	state, err := terraformState(ctx, repo, head, cluster, secrets)
 	if err != nil {
 		return err
 	}
@@ -95,7 +93,7 @@ func (r *repository) cluster(ctx context.Context, head, name string) (spec.Effec
 }
 
 // terraformState reads the state through the module as it is in the commit, in a private folder.
-func (a *app) terraformState(ctx context.Context, repo *repository, head string, cluster spec.EffectiveCluster, secrets secretSource) (state *terraform.State, err error) {
+func terraformState(ctx context.Context, repo *repository, head string, cluster spec.EffectiveCluster, secrets secretSource) (state *terraform.State, err error) {
 	t := cluster.Spec.Terraform
 	if t == nil {
 		return nil, usage("cluster %s: its spec names no Terraform module: set spec.terraform.dir", cluster.Name)
@@ -142,16 +140,16 @@ func terraformOptions(ctx context.Context, cluster string, t spec.Terraform, sec
 func (s secretSource) each(ctx context.Context, field string, refs []spec.SecretRef) (map[string]terraform.Secret, error) {
 	out := map[string]terraform.Secret{}
 	for i, ref := range refs {
-		data, err := s.all(ctx, ref.Namespace, ref.Name)
+		var data map[string][]byte
+		var err error
+		if ref.Key == "" {
+			data, err = s.all(ctx, ref.Namespace, ref.Name)
+		} else {
+			data = map[string][]byte{}
+			data[ref.Key], err = s.key(ctx, ref.Namespace, ref.Name, ref.Key)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("terraform.%s[%d]: %w", field, i, err)
-		}
-		if ref.Key != "" {
-			value, ok := data[ref.Key]
-			if !ok {
-				return nil, fmt.Errorf("terraform.%s[%d]: secret %s has no key %s; there are: %s", field, i, ref.Name, ref.Key, some(slices.Collect(maps.Keys(data))))
-			}
-			data = map[string][]byte{ref.Key: value}
 		}
 		for key, value := range data {
 			out[key] = terraform.Secret(value)

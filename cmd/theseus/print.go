@@ -40,6 +40,8 @@ type planned struct {
 	Hash    string        `json:"hash,omitempty"`
 	Notices []string      `json:"notices,omitempty"`
 	Steps   []status.Step `json:"steps"`
+	// Taken is what this pass did: only reconcile does something.
+	Taken []status.TakenStep `json:"taken,omitempty"`
 }
 
 // printPlan shows a plan, for people or for programs.
@@ -154,7 +156,7 @@ func passOutputOf(from origin, r reconcile.Result) passOutput {
 	for _, c := range r.Clusters {
 		p := planned{
 			Cluster: c.Report.Cluster, Outcome: c.Report.Outcome.String(), Why: c.Report.Why, Hash: c.Plan.Hash,
-			Notices: c.Report.Notices, Steps: []status.Step{},
+			Notices: c.Report.Notices, Steps: []status.Step{}, Taken: c.Report.Taken,
 		}
 		if !c.Report.Until.IsZero() {
 			until := c.Report.Until.UTC()
