@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/theseus-gitops/theseus/executors/etcd"
+	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
 )
 
@@ -84,7 +85,7 @@ func TestFenceHolds(t *testing.T) {
 		t.Fatalf("members: %+v", v.Members)
 	case !m.Learner || m.Started() || m.Status != nil || m.Unreachable != "it has never started":
 		t.Errorf("the placeholder: %+v", m)
-	case v.Count() != etcd.Count{Voters: 1, Healthy: 1, Learners: 1, Unstarted: 1}:
+	case v.Count() != live.EtcdCount{Voters: 1, Healthy: 1, Learners: 1, Unstarted: 1}:
 		t.Errorf("count: %+v", v.Count())
 	}
 	if err := client.Remove(ctx, held); err != nil {
@@ -142,7 +143,7 @@ func TestLearnerPromotedBetweenCheckAndRemoval(t *testing.T) {
 		t.Fatalf("removing it as a learner: %v, want ErrConflict", err)
 	}
 
-	v = c.await("two voters", func(v etcd.View) bool { return v.Count() == etcd.Count{Voters: 2, Healthy: 2} })
+	v = c.await("two voters", func(v etcd.View) bool { return v.Count() == live.EtcdCount{Voters: 2, Healthy: 2} })
 	old, fresh := named(v, "cp-1").Ref(), named(v, "cp-2").Ref()
 	eventually(t, "leadership moves", func() error { return client.MoveLeader(ctx, fresh) })
 	if v = c.await("it leads", func(v etcd.View) bool { return v.Leader() == fresh.ID }); !v.CountWithout(old.ID).Quorum() {

@@ -11,6 +11,8 @@ import (
 	"hash"
 	"io"
 	"time"
+
+	"github.com/theseus-gitops/theseus/reconcile/live"
 )
 
 // snapshotPage divides the size of each etcd database, as etcd's own tools check.
@@ -77,7 +79,7 @@ func (s sight) source() *Member {
 
 func corrupt(m Member) bool {
 	for _, a := range m.Alarms {
-		if a != NoSpace {
+		if a != live.NoSpace {
 			return true
 		}
 	}

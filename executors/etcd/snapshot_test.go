@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/theseus-gitops/theseus/executors/etcd"
+	"github.com/theseus-gitops/theseus/reconcile/live"
 )
 
 // A real database, its alarm and its snapshot: one short of space is still saved, or a 1-machine plane could not be.
@@ -33,7 +34,7 @@ func TestSnapshotOfAMemberWithoutSpace(t *testing.T) {
 		}
 	}
 	v := c.await("the alarm is raised", func(v etcd.View) bool { return len(v.Members[0].Alarms) > 0 })
-	if m := v.Members[0]; m.Alarms[0] != etcd.NoSpace || m.Healthy() || m.Status.Quota != 2000000 || v.Count().Quorum() {
+	if m := v.Members[0]; m.Alarms[0] != live.NoSpace || m.Healthy() || m.Status.Quota != 2000000 || v.Count().Quorum() {
 		t.Errorf("short of space: %+v", v)
 	}
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/theseus-gitops/theseus/executors/etcd"
+	"github.com/theseus-gitops/theseus/reconcile/live"
 )
 
 // One cluster of three goes through what machines do: all well, one that hangs, the leader that hangs, one that is
@@ -52,7 +53,7 @@ func TestThreeMembers(t *testing.T) {
 	dead := *v.Find(v.Leader())
 	c.signal(dead.Name, syscall.SIGKILL)
 	v = c.await("another leads", func(v etcd.View) bool { return v.Confirmed && v.Leader() != dead.ID && v.Leader() != 0 })
-	if got := v.CountWithout(dead.ID); v.Find(dead.ID).Status != nil || got != (etcd.Count{Voters: 2, Healthy: 2}) {
+	if got := v.CountWithout(dead.ID); v.Find(dead.ID).Status != nil || got != (live.EtcdCount{Voters: 2, Healthy: 2}) {
 		t.Errorf("beside a dead member: %+v, %+v", got, v.Find(dead.ID))
 	}
 	if _, err := client.AddLearner(ctx, joining); err == nil || !strings.Contains(err.Error(), "unhealthy cluster") {
@@ -87,7 +88,7 @@ func (c *cluster) hang(client *etcd.Client, m etcd.Member) {
 			return err
 		}
 		hung := v.Find(m.ID)
-		if !v.Confirmed || len(v.Members) != 3 || v.Count() != (etcd.Count{Voters: 3, Healthy: 2}) || v.Leader() == m.ID ||
+		if !v.Confirmed || len(v.Members) != 3 || v.Count() != (live.EtcdCount{Voters: 3, Healthy: 2}) || v.Leader() == m.ID ||
 			hung == nil || hung.Status != nil || !strings.Contains(hung.Unreachable, "no answer within 3s") {
 			return fmt.Errorf("seen: %+v", v)
 		}
@@ -96,7 +97,7 @@ func (c *cluster) hang(client *etcd.Client, m etcd.Member) {
 }
 
 func healthy(n int) func(etcd.View) bool {
-	return func(v etcd.View) bool { return v.Confirmed && v.Count() == etcd.Count{Voters: n, Healthy: n} }
+	return func(v etcd.View) bool { return v.Confirmed && v.Count() == live.EtcdCount{Voters: n, Healthy: n} }
 }
 
 func followers(v etcd.View) []etcd.Member {

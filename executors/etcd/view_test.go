@@ -12,6 +12,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/theseus-gitops/theseus/executors/etcd"
+	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
 )
 
@@ -33,13 +34,13 @@ func TestAlarmsAreReadFromTheirList(t *testing.T) {
 	}
 	f["cp-1"].alarms = []*pb.AlarmMember{{MemberID: 3, Alarm: pb.AlarmType_NOSPACE}, {MemberID: 3, Alarm: pb.AlarmType_CORRUPT}, {MemberID: 77, Alarm: pb.AlarmType_NOSPACE}}
 	v := observe(t, fakes(t, f))
-	if got := named(v, "cp-3").Alarms; !slices.Equal(got, []etcd.Alarm{etcd.NoSpace, etcd.Corrupt}) {
+	if got := named(v, "cp-3").Alarms; !slices.Equal(got, []etcd.Alarm{live.NoSpace, live.Corrupt}) {
 		t.Errorf("alarms of cp-3: %v", got)
 	}
-	if got := v.Count(); got != (etcd.Count{Voters: 3, Healthy: 2}) {
+	if got := v.Count(); got != (live.EtcdCount{Voters: 3, Healthy: 2}) {
 		t.Errorf("count: %+v", got)
 	}
-	if got := v.CountWithout(3); got != (etcd.Count{Voters: 2, Healthy: 2}) || !got.Quorum() {
+	if got := v.CountWithout(3); got != (live.EtcdCount{Voters: 2, Healthy: 2}) || !got.Quorum() {
 		t.Errorf("without the one that has the alarms: %+v", got)
 	}
 	if got := v.CountWithout(2); got.Quorum() {

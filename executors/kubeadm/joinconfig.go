@@ -7,6 +7,7 @@ import (
 
 	kubeyaml "sigs.k8s.io/yaml"
 
+	"github.com/theseus-gitops/theseus/reconcile/kubeadmconfig"
 	"github.com/theseus-gitops/theseus/reconcile/skew"
 	"github.com/theseus-gitops/theseus/reconcile/spec"
 )
@@ -79,9 +80,9 @@ func apiVersion(kubernetes skew.Version) (string, error) {
 	case kubernetes.Major != 1 || kubernetes.Minor < 22:
 		return "", fmt.Errorf("kubeadm of Kubernetes %s reads no configuration that is understood here; allowed: v1.22 and later", kubernetes)
 	case kubernetes.Minor < 31:
-		return groupName + "/v1beta3", nil
+		return kubeadmconfig.Group + "/v1beta3", nil
 	}
-	return groupName + "/v1beta4", nil
+	return kubeadmconfig.Group + "/v1beta4", nil
 }
 
 // configuration is the machine's JoinConfiguration as YAML.
@@ -106,7 +107,7 @@ func (j Join) configuration() (string, error) {
 			out.NodeRegistration.Taints[i] = taint(t)
 		}
 	}
-	if version == groupName+"/v1beta4" {
+	if version == kubeadmconfig.Group+"/v1beta4" {
 		out.Timeouts = &joinTimeouts{EtcdAPICall: etcdAPICall}
 		out.NodeRegistration.KubeletExtraArgs = argumentList(registration.KubeletExtraArgs)
 	} else if out.NodeRegistration.KubeletExtraArgs, err = argumentMap(registration.KubeletExtraArgs); err != nil {

@@ -2,7 +2,7 @@
 
 // Package kubeadm keeps what kubeadm stores in a cluster in agreement with what runs there, and lets new machines join.
 // It does not decide what is wanted (package rollout does) and keeps no originals (the pass does, before it calls).
-// Start at SyncDNS, whose pure part is EditDNS, and at UserData.
+// Start at SyncDNS and UserData; the texts themselves are edited by package kubeadmconfig.
 package kubeadm
 
 import (
@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/theseus-gitops/theseus/reconcile/kubeadmconfig"
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
 )
 
 const (
-	groupName    = "kubeadm.k8s.io"
 	namespace    = "kube-system"
 	configName   = "kubeadm-config"
 	configKey    = "ClusterConfiguration"
@@ -44,7 +44,7 @@ func SyncDNS(ctx context.Context, client kubernetes.Interface, act rollout.SyncD
 	if !ok {
 		return fmt.Errorf("%s has no key %s; restore it with `kubeadm init phase upload-config kubeadm`", where, configKey)
 	}
-	edited, err := EditDNS(text, act.DNS)
+	edited, err := kubeadmconfig.EditDNS(text, act.DNS)
 	if err != nil {
 		return fmt.Errorf("%s: key %s: %w", where, configKey, err)
 	}

@@ -23,6 +23,15 @@ import (
 
 var server apiserver.Server
 
+// stored is what kubeadm init stores, as far as these tests need it.
+const stored = `apiVersion: kubeadm.k8s.io/v1beta4
+clusterName: lab
+controlPlaneEndpoint: 10.0.0.2:6443 # haproxy
+dns: {}
+kind: ClusterConfiguration
+kubernetesVersion: v1.36.3
+`
+
 func TestMain(m *testing.M) { os.Exit(server.Run(m)) }
 
 func create(t *testing.T, data map[string]string) (kubernetes.Interface, *corev1.ConfigMap) {

@@ -25,7 +25,7 @@ type pkg struct {
 func purePackages() []string {
 	return []string{
 		"reconcile/spec", "reconcile/live", "reconcile/logbook", "reconcile/skew", "reconcile/image",
-		"reconcile/corefile", "reconcile/rollout", "reconcile/status",
+		"reconcile/corefile", "reconcile/kubeadmconfig", "reconcile/rollout", "reconcile/status",
 	}
 }
 
@@ -55,6 +55,7 @@ func allowed() map[string]string {
 		"github.com/distribution/reference":     "the grammar of image references",
 		"github.com/robfig/cron/v3":             "the grammar of cron expressions",
 		"go.yaml.in/yaml/v3":                    "YAML with positions",
+		"sigs.k8s.io/yaml":                      "YAML as kubeadm and kubelet read it",
 	}
 }
 

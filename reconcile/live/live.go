@@ -5,11 +5,18 @@
 // Start at Cluster: a nil view means "not observed", which never satisfies a precondition.
 package live
 
-import "github.com/theseus-gitops/theseus/reconcile/logbook"
+import (
+	"time"
+
+	"github.com/theseus-gitops/theseus/reconcile/logbook"
+)
 
 // Cluster is all that one pass knows of a cluster. A nil view was not observed.
 type Cluster struct {
-	Kube *Kube
+	Kube     *Kube
+	Machines *Machines
+	// Etcd can only be observed with credentials, which a roll obtains.
+	Etcd *Etcd
 }
 
 // Kube is what the Kubernetes API said. A nil object inside it does not exist in the cluster.
@@ -21,6 +28,8 @@ type Kube struct {
 	KubeletConfig *ConfigMap
 	KubeProxy     *KubeProxy
 	DNS           DNS
+	// Plane is nil when the spec leaves the machines alone.
+	Plane *Plane
 	// Book is the logbook; its zero value when the ConfigMap does not exist.
 	Book logbook.Book
 	// BookVersion is the logbook ConfigMap's resourceVersion, "" when it does not exist.
@@ -37,7 +46,14 @@ type Node struct {
 	OSImage        string
 	ProviderID     string
 	Addresses      []string
+	Created        time.Time
+	Taints         []Taint
+	// Leaving is the value of LeavingAnnotation, "" when the node does not carry it.
+	Leaving string
 }
+
+// Taint keeps pods without a matching toleration away from a Node.
+type Taint struct{ Key, Value, Effect string }
 
 // ConfigMap is a ConfigMap of which only the texts matter.
 type ConfigMap struct {

@@ -35,6 +35,16 @@ type Book struct {
 	FailedTarget *FailedTarget `json:"failedTarget,omitempty"`
 	// ConvergedSince is when the newest roll ended well; zero when none did yet.
 	ConvergedSince time.Time `json:"convergedSince,omitzero"`
+	// Serial is the highest serial number that a machine's name ever had; names are never used again.
+	Serial uint64 `json:"serial,omitempty"`
+	// Attempts counts the machines that failed, by target.
+	Attempts map[string]int `json:"attempts,omitempty"`
+	// Pending is the machine that is being added; nil when none is.
+	Pending *Pending `json:"pending,omitempty"`
+	// Leaving is the machine that is being removed; nil when none is.
+	Leaving *Leaving `json:"leaving,omitempty"`
+	// Members are the etcd members of machines that Theseus made or adopted, by machine name.
+	Members map[string]Member `json:"members,omitempty"`
 	// Fence is the Lease's transition count under which the newest write was made.
 	Fence int32 `json:"fence,omitempty"`
 
@@ -80,6 +90,10 @@ type Roll struct {
 	Revision string    `json:"revision"`
 	// From says what the cluster ran when the roll began.
 	From Versions `json:"from"`
+	// Prepared is the target for which everything that a join needs was put in place.
+	Prepared string `json:"prepared,omitempty"`
+	// Snapshot names the verified etcd snapshot that was taken for this roll.
+	Snapshot string `json:"snapshot,omitempty"`
 	// Steps are those that were done, as far as they were written down.
 	Steps []TakenStep `json:"steps,omitempty"`
 }
@@ -89,6 +103,41 @@ type TakenStep struct {
 	Step    string  `json:"step"`
 	Subject string  `json:"subject,omitempty"`
 	Seconds float64 `json:"seconds"`
+}
+
+// Pending is a machine that was begun to be added. It is written before anything of it exists.
+type Pending struct {
+	Name   string `json:"name"`
+	Serial uint64 `json:"serial"`
+	// Target is what it was made for; when the spec wants another one meanwhile, it is given up.
+	Target string    `json:"target"`
+	Since  time.Time `json:"since"`
+	// FailureDomain is where it goes, "" when none is asked for.
+	FailureDomain string `json:"failureDomain,omitempty"`
+	// Joined is when it was first seen whole; zero before.
+	Joined time.Time `json:"joined,omitzero"`
+	// GivenUp is why it is taken back, "" while it is wanted.
+	GivenUp string `json:"givenUp,omitempty"`
+	// Placeholder is the peer URL of the learner that keeps its member from coming back while it is taken back.
+	Placeholder string `json:"placeholder,omitempty"`
+}
+
+// Leaving is a machine that was begun to be removed. It is written before the first act of the removal.
+type Leaving struct {
+	Name string `json:"name"`
+	// Node and MemberID are its Node's name and its member's id in hexadecimal, "" when it has none.
+	Node     string    `json:"node,omitempty"`
+	MemberID string    `json:"memberID,omitempty"`
+	Since    time.Time `json:"since"`
+	// Drained is when its pods were gone, Left when the endpoint no longer sent anybody there; zero before.
+	Drained time.Time `json:"drained,omitzero"`
+	Left    time.Time `json:"left,omitzero"`
+}
+
+// Member is an etcd member as it was recorded.
+type Member struct {
+	ID       string   `json:"id"`
+	PeerURLs []string `json:"peerURLs"`
 }
 
 // Versions names what a cluster runs or ran.
@@ -196,5 +245,6 @@ func (b Book) Format() (string, error) {
 }
 
 func knownKeys() []string {
-	return []string{"version", "owner", "roll", "originals", "failedTarget", "convergedSince", "fence"}
+	return []string{"version", "owner", "roll", "originals", "failedTarget", "convergedSince", "fence",
+		"serial", "attempts", "pending", "leaving", "members"}
 }

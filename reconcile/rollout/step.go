@@ -17,6 +17,8 @@ type Step struct {
 	// Why is the sentence for people, used in plan, log, commit and status alike.
 	Why string
 	Act Act
+	// Before is the logbook to be written before the act, After the one once the act has worked; nil leaves it as it is.
+	Before, After *logbook.Book
 }
 
 // Name is the step's word in plans and status.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeadm
+package kubeadmconfig
 
 import (
 	"errors"
@@ -46,7 +46,7 @@ func EditConfig(text string, to Target) (out string, notes []string, err error) 
 	}
 	edits, notes := to.edits(config)
 	if version == "v1beta3" && to.Kubernetes.Minor >= 37 {
-		edits = append(edits, section{fields: []field{{"apiVersion", groupName + "/v1beta4", "!!str"}}},
+		edits = append(edits, section{fields: []field{{"apiVersion", Group + "/v1beta4", "!!str"}}},
 			section{[]string{"apiServer"}, []field{{"timeoutForControlPlane", "", "!!str"}}})
 		notes = append(notes, fmt.Sprintf("converted from v1beta3 to v1beta4: kubeadm of Kubernetes %s does not read v1beta3", to.Kubernetes))
 		if text, err = listArguments(text); err != nil {
@@ -71,7 +71,7 @@ func readable(version string, kubernetes skew.Version) error {
 		return nil
 	}
 	return fmt.Errorf("kubeadm of Kubernetes %s does not read apiVersion %s/%s; convert it with `kubeadm config migrate` of a version that reads both",
-		kubernetes, groupName, version)
+		kubernetes, Group, version)
 }
 
 // joinable refuses what no control-plane machine can join, or what is not supported.

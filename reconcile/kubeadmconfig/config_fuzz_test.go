@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeadm_test
+package kubeadmconfig_test
 
 import (
 	"fmt"
@@ -10,15 +10,15 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/theseus-gitops/theseus/executors/kubeadm"
+	"github.com/theseus-gitops/theseus/reconcile/kubeadmconfig"
 	"github.com/theseus-gitops/theseus/reconcile/skew"
 )
 
 // holds checks an edit that was accepted: it reads as wanted, changes nothing else, and is stable.
 // It returns the edited text, and whether the edit was accepted.
-func holds(t *testing.T, text string, to kubeadm.Target) (string, bool) {
+func holds(t *testing.T, text string, to kubeadmconfig.Target) (string, bool) {
 	t.Helper()
-	got, _, err := kubeadm.EditConfig(text, to)
+	got, _, err := kubeadmconfig.EditConfig(text, to)
 	if err != nil {
 		return "", false
 	}
@@ -35,7 +35,7 @@ func holds(t *testing.T, text string, to kubeadm.Target) (string, bool) {
 	if !reflect.DeepEqual(before, after) {
 		t.Errorf("want %v\ngot %v\nfrom:\n%s\n→\n%s", before, after, text, got)
 	}
-	if again, _, err := kubeadm.EditConfig(got, to); err != nil || again != got {
+	if again, _, err := kubeadmconfig.EditConfig(got, to); err != nil || again != got {
 		t.Errorf("not stable: %v\n%s\n→\n%s", err, got, again)
 	}
 	return got, true
@@ -51,7 +51,7 @@ func section(parent map[string]any, key string) map[string]any {
 }
 
 // want changes the values of a document as EditConfig should change its text.
-func want(doc map[string]any, to kubeadm.Target) {
+func want(doc map[string]any, to kubeadmconfig.Target) {
 	doc["kubernetesVersion"] = to.Kubernetes.String()
 	if to.ImageRepository != "" {
 		doc["imageRepository"] = to.ImageRepository
@@ -135,7 +135,7 @@ func TestEditConfigOnAnyLayout(t *testing.T) {
 		text  string
 		minor uint64
 	}{{gates, 37}, {old, 37}} {
-		to := kubeadm.Target{Kubernetes: skew.Version{Major: 1, Minor: c.minor}, EtcdImageTag: "3.7.3-0", ImageRepository: "r.example.com"}
+		to := kubeadmconfig.Target{Kubernetes: skew.Version{Major: 1, Minor: c.minor}, EtcdImageTag: "3.7.3-0", ImageRepository: "r.example.com"}
 		lines := strings.SplitAfter(c.text, "\n")
 		for i, line := range lines {
 			for name, change := range changes {
@@ -182,6 +182,6 @@ func FuzzEditConfig(f *testing.F) {
 	f.Add(old, uint8(31), "on", "1.10")
 	f.Add(strings.Replace(old, "extraArgs:\n    # who", "extraArgs: # a\n\n  # b\n    # who", 1), uint8(38), "", "")
 	f.Fuzz(func(t *testing.T, text string, minor uint8, tag, repository string) {
-		holds(t, text, kubeadm.Target{Kubernetes: skew.Version{Major: 1, Minor: uint64(minor)}, EtcdImageTag: tag, ImageRepository: repository})
+		holds(t, text, kubeadmconfig.Target{Kubernetes: skew.Version{Major: 1, Minor: uint64(minor)}, EtcdImageTag: tag, ImageRepository: repository})
 	})
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeadm_test
+package kubeadmconfig_test
 
 import (
 	"reflect"
@@ -9,17 +9,17 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/theseus-gitops/theseus/executors/kubeadm"
+	"github.com/theseus-gitops/theseus/reconcile/kubeadmconfig"
 	"github.com/theseus-gitops/theseus/reconcile/skew"
 )
 
-func target(t *testing.T, kubernetes string) kubeadm.Target {
+func target(t *testing.T, kubernetes string) kubeadmconfig.Target {
 	t.Helper()
 	v, err := skew.Parse(kubernetes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kubeadm.Target{Kubernetes: v}
+	return kubeadmconfig.Target{Kubernetes: v}
 }
 
 // old is what kubeadm 1.30 stored, with additions by hand.
@@ -138,7 +138,7 @@ func TestEditConfig(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			to := target(t, tt.to)
 			to.ImageRepository, to.EtcdImageTag = tt.repository, tt.etcd
-			got, notes, err := kubeadm.EditConfig(tt.text, to)
+			got, notes, err := kubeadmconfig.EditConfig(tt.text, to)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +155,7 @@ func TestEditConfig(t *testing.T) {
 					t.Errorf("note %q, want %q in it", notes[i], tt.notes[i])
 				}
 			}
-			if again, _, err := kubeadm.EditConfig(got, to); err != nil || again != got {
+			if again, _, err := kubeadmconfig.EditConfig(got, to); err != nil || again != got {
 				t.Errorf("not idempotent: %v\n%s", err, again)
 			}
 		})
@@ -184,7 +184,7 @@ func same(t *testing.T, got, want string) {
 
 func TestConversionKeepsTheLayout(t *testing.T) {
 	text := strings.Replace(old, "  extraArgs: {bind-address: 0.0.0.0, \"n\": \"on\"}\n", "  extraArgs:\n    bind-address: 0.0.0.0\n    empty:\n", 1)
-	got, _, err := kubeadm.EditConfig(text, target(t, "v1.37.2"))
+	got, _, err := kubeadmconfig.EditConfig(text, target(t, "v1.37.2"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestEditConfigRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			to := target(t, tt.to)
 			to.EtcdImageTag = "3.7.3-0"
-			got, _, err := kubeadm.EditConfig(tt.text, to)
+			got, _, err := kubeadmconfig.EditConfig(tt.text, to)
 			if err == nil || got != "" || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %q, error %v; want an error with %q", got, err, tt.want)
 			}

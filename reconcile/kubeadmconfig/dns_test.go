@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeadm_test
+package kubeadmconfig_test
 
 import (
 	"maps"
@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/theseus-gitops/theseus/executors/kubeadm"
+	"github.com/theseus-gitops/theseus/reconcile/kubeadmconfig"
 	"github.com/theseus-gitops/theseus/reconcile/live"
 )
 
@@ -86,14 +86,14 @@ func TestEditDNS(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := kubeadm.EditDNS(tt.text, tt.dns)
+			got, err := kubeadmconfig.EditDNS(tt.text, tt.dns)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got != tt.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, tt.want)
 			}
-			again, err := kubeadm.EditDNS(got, tt.dns)
+			again, err := kubeadmconfig.EditDNS(got, tt.dns)
 			if err != nil || again != got {
 				t.Errorf("not idempotent: %v\n%s", err, again)
 			}
@@ -126,7 +126,7 @@ func TestEditDNSRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := kubeadm.EditDNS(tt.text, tt.dns)
+			got, err := kubeadmconfig.EditDNS(tt.text, tt.dns)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %q, error %v; want an error with %q", got, err, tt.want)
 			}
@@ -142,7 +142,7 @@ func FuzzEditDNS(f *testing.F) {
 	f.Add("{\"apiVersion\": \"kubeadm.k8s.io/v1beta4\", \"kind\": \"ClusterConfiguration\"}", "on", "x", false)
 	f.Fuzz(func(t *testing.T, text, tag, repository string, disabled bool) {
 		dns := live.KubeadmDNS{ImageTag: tag, ImageRepository: repository, Disabled: disabled}
-		got, err := kubeadm.EditDNS(text, dns)
+		got, err := kubeadmconfig.EditDNS(text, dns)
 		if err != nil || got == text {
 			return
 		}
@@ -160,7 +160,7 @@ func FuzzEditDNS(f *testing.F) {
 		if !reflect.DeepEqual(outside(before), outside(after)) {
 			t.Errorf("changed outside of dns:\n%s\n→\n%s", text, got)
 		}
-		if again, err := kubeadm.EditDNS(got, dns); err != nil || again != got {
+		if again, err := kubeadmconfig.EditDNS(got, dns); err != nil || again != got {
 			t.Errorf("not stable: %v\n%s", err, again)
 		}
 	})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeadm
+package kubeadmconfig
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ func EditDNS(text string, dns live.KubeadmDNS) (string, error) {
 		return "", err
 	}
 	if dns.Disabled && slices.Contains([]string{"v1beta1", "v1beta2", "v1beta3"}, version) {
-		return "", fmt.Errorf("dns.disabled can't be set: %s/%s does not have it, v1beta4 does", groupName, version)
+		return "", fmt.Errorf("dns.disabled can't be set: %s/%s does not have it, v1beta4 does", Group, version)
 	}
 	return wanted.set(text)
 }
@@ -44,9 +44,9 @@ func versionOf(config map[string]any) (string, error) {
 	if kind, _ := config["kind"].(string); kind != kindName {
 		return "", fmt.Errorf("kind is %q, not %s", kind, kindName)
 	}
-	name, ok := strings.CutPrefix(version, groupName+"/")
+	name, ok := strings.CutPrefix(version, Group+"/")
 	if !ok || name == "" {
-		return "", fmt.Errorf("apiVersion is %q, not one of %s", version, groupName)
+		return "", fmt.Errorf("apiVersion is %q, not one of %s", version, Group)
 	}
 	return name, nil
 }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package etcd_test
+package live_test
 
 import (
 	"fmt"
 	"testing"
 
-	"github.com/theseus-gitops/theseus/executors/etcd"
+	"github.com/theseus-gitops/theseus/reconcile/live"
 )
 
 // of makes members from letters, with ids from 1: v a voter, d a dead one, a one with an alarm, n one that knows no
 // leader, l a learner, u a learner that has never started, U such a voter.
-func of(letters string) etcd.View {
-	var v etcd.View
+func of(letters string) live.Etcd {
+	var v live.Etcd
 	for i, l := range letters {
-		m := etcd.Member{ID: etcd.ID(i + 1), Name: fmt.Sprintf("cp-%d", i+1), Status: &etcd.Status{Leader: 1}}
+		m := live.Member{ID: live.MemberID(i + 1), Name: fmt.Sprintf("cp-%d", i+1), Status: &live.MemberStatus{Leader: 1}}
 		switch l {
 		case 'd':
 			m.Status = nil
 		case 'a':
-			m.Alarms = []etcd.Alarm{etcd.NoSpace}
+			m.Alarms = []live.Alarm{live.NoSpace}
 		case 'n':
-			m.Status = &etcd.Status{}
+			m.Status = &live.MemberStatus{}
 		case 'l':
 			m.Learner = true
 		case 'u':
@@ -83,7 +83,7 @@ func TestQuorum(t *testing.T) {
 			t.Errorf("%q with one more: %+v, want quorum %v", c.members, got, c.with)
 		}
 	}
-	if got := of("vvv").CountWithout(1, 2); got != (etcd.Count{Voters: 1, Healthy: 1}) || got.Needed() != 1 {
+	if got := of("vvv").CountWithout(1, 2); got != (live.EtcdCount{Voters: 1, Healthy: 1}) || got.Needed() != 1 {
 		t.Errorf("without two: %+v", got)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package etcd
+package live
 
 import (
 	"fmt"
@@ -8,15 +8,15 @@ import (
 	"strconv"
 )
 
-// ID is a member's id, which stays the same while it is a member and never comes again.
-type ID uint64
+// MemberID is a member's id, which stays the same while it is a member and never comes again.
+type MemberID uint64
 
 // String is the id as etcd's own tools print it.
-func (i ID) String() string { return strconv.FormatUint(uint64(i), 16) }
+func (i MemberID) String() string { return strconv.FormatUint(uint64(i), 16) }
 
-// View is what was seen of an etcd cluster.
-type View struct {
-	ClusterID ID
+// Etcd is what was seen of the cluster's stacked etcd.
+type Etcd struct {
+	ClusterID MemberID
 	// Confirmed says that a quorum stands behind Members. Without it, Members is what one member last knew.
 	Confirmed bool
 	// AlarmsSeen says that the alarms were read. Without it, no Alarms means nothing.
@@ -24,7 +24,7 @@ type View struct {
 	// Members are sorted by name, then id.
 	Members []Member
 	// Strangers are etcds on our nodes that are no members.
-	Strangers []Stranger
+	Strangers []EtcdStranger
 	// Differences are sentences: whose own list of members is another than Members, and in what. It may be behind
 	// for a moment. When it stays so, members that were removed may come back with it.
 	Differences []string
@@ -32,14 +32,14 @@ type View struct {
 
 // Member is one member of the list, and what it says itself.
 type Member struct {
-	ID ID
+	ID MemberID
 	// Name is empty until the member has started once.
 	Name                 string
 	PeerURLs, ClientURLs []string
 	Learner              bool
 	Alarms               []Alarm
 	// Status is the member's own answer, nil when none came, and Unreachable then says why.
-	Status      *Status
+	Status      *MemberStatus
 	Unreachable string
 }
 
@@ -52,24 +52,24 @@ const (
 	Corrupt Alarm = "CORRUPT"
 )
 
-// Status is a member's own answer.
-type Status struct {
+// MemberStatus is a member's own answer.
+type MemberStatus struct {
 	Version string
 	// DBSize and DBInUse are bytes; Quota is the size at which NOSPACE is raised, 0 before etcd 3.6.
 	DBSize, DBInUse, Quota            int64
 	RaftTerm, RaftIndex, AppliedIndex uint64
 	// Leader is 0 when the member knows none.
-	Leader ID
+	Leader MemberID
 	// DowngradeTo is the version that a downgrade under way goes to.
 	DowngradeTo string
 	// Errors are etcd's remarks, for people only: they repeat alarms, and tell of others' too.
 	Errors []string
 }
 
-// Stranger is an etcd that runs on a node of ours and is no member: removed, or of another cluster.
-type Stranger struct {
+// EtcdStranger is an etcd that runs on a node of ours and is no member: removed, or of another cluster.
+type EtcdStranger struct {
 	Node                string
-	ClusterID, MemberID ID
+	ClusterID, MemberID MemberID
 }
 
 // Started says that the member has run once, which a learner of a failed join never has.
@@ -80,26 +80,26 @@ func (m Member) Healthy() bool {
 	return m.Status != nil && m.Status.Leader != 0 && !m.Learner && m.Started() && len(m.Alarms) == 0
 }
 
-func (m Member) String() string { return Ref{ID: m.ID, Name: m.Name}.String() }
+func (m Member) String() string { return MemberRef{ID: m.ID, Name: m.Name}.String() }
 
 // Ref names the member for an act.
-func (m Member) Ref() Ref {
-	r := Ref{ID: m.ID, Name: m.Name, Learner: m.Learner}
+func (m Member) Ref() MemberRef {
+	r := MemberRef{ID: m.ID, Name: m.Name, Learner: m.Learner}
 	if len(m.PeerURLs) > 0 {
 		r.PeerURL = m.PeerURLs[0]
 	}
 	return r
 }
 
-// Ref is a member as it was when an act on it was decided.
-type Ref struct {
-	ID      ID
+// MemberRef is a member as it was when an act on it was decided.
+type MemberRef struct {
+	ID      MemberID
 	Name    string
 	PeerURL string
 	Learner bool
 }
 
-func (r Ref) String() string {
+func (r MemberRef) String() string {
 	if r.Name == "" {
 		return fmt.Sprintf("unnamed member %s", r.ID)
 	}
@@ -107,7 +107,7 @@ func (r Ref) String() string {
 }
 
 // Find is the member of that id, nil if there is none.
-func (v View) Find(id ID) *Member {
+func (v Etcd) Find(id MemberID) *Member {
 	i := slices.IndexFunc(v.Members, func(m Member) bool { return m.ID == id })
 	if i < 0 {
 		return nil
@@ -116,8 +116,8 @@ func (v View) Find(id ID) *Member {
 }
 
 // Leader is what the member of the highest term says, 0 when that is none.
-func (v View) Leader() ID {
-	var leader ID
+func (v Etcd) Leader() MemberID {
+	var leader MemberID
 	var term uint64
 	for _, m := range v.Members {
 		if m.Status != nil && (m.Status.RaftTerm > term || m.Status.RaftTerm == term && leader == 0) {

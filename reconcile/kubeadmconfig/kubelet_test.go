@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeadm_test
+package kubeadmconfig_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/theseus-gitops/theseus/executors/kubeadm"
+	"github.com/theseus-gitops/theseus/reconcile/kubeadmconfig"
 )
 
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
@@ -47,7 +47,7 @@ func TestPruneKubelet(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, notes, err := kubeadm.PruneKubelet(tt.text, target(t, tt.to).Kubernetes)
+			got, notes, err := kubeadmconfig.PruneKubelet(tt.text, target(t, tt.to).Kubernetes)
 			if err != nil || got != tt.want {
 				t.Errorf("%v\ngot:\n%s\nwant:\n%s", err, got, tt.want)
 			}
@@ -59,7 +59,7 @@ func TestPruneKubelet(t *testing.T) {
 					t.Errorf("note %q, want %q in it", notes[i], want)
 				}
 			}
-			if again, notes, err := kubeadm.PruneKubelet(got, target(t, tt.to).Kubernetes); err != nil || again != got || notes != nil {
+			if again, notes, err := kubeadmconfig.PruneKubelet(got, target(t, tt.to).Kubernetes); err != nil || again != got || notes != nil {
 				t.Errorf("not idempotent: %v %q\n%s", err, notes, again)
 			}
 		})
@@ -67,7 +67,7 @@ func TestPruneKubelet(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "garbage": "a: [", "another kind": "apiVersion: v1\nkind: ConfigMap\n", "gates are text": head + "featureGates: x\n", "two documents": head + "---\n" + head,
 	} {
-		if got, _, err := kubeadm.PruneKubelet(text, target(t, "v1.37.2").Kubernetes); err == nil || got != "" {
+		if got, _, err := kubeadmconfig.PruneKubelet(text, target(t, "v1.37.2").Kubernetes); err == nil || got != "" {
 			t.Errorf("%s: got %q, error %v", name, got, err)
 		}
 	}
