@@ -45,7 +45,7 @@ func TestRoundTrip(t *testing.T) {
 // A later version writes fields that this one does not know. They must survive, also when known fields go.
 func TestUnknownFieldsSurvive(t *testing.T) {
 	t.Parallel()
-	book, err := logbook.Parse(`{"version": 1, "serial": 12, "members": {"a": {"id": 18446744073709551615}}, "fence": 3, "roll": {"id": "x", "started": "2026-11-30T12:00:00Z", "revision": "4f1c"}}`)
+	book, err := logbook.Parse(`{"version": 1, "serial": 12, "lockHolders": [{"pid": 18446744073709551615}], "fence": 3, "roll": {"id": "x", "started": "2026-11-30T12:00:00Z", "revision": "4f1c"}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
