@@ -28,6 +28,9 @@ type Wait struct {
 	Subject string
 	// ResumedBy is the model of what is waited for: the plan goes on as if it had happened.
 	ResumedBy Awaited
+	// Else is what the wait becomes when it has lasted from its first look until Until, for waits that begin anew with every
+	// look. Nil when the decision finds out by itself.
+	Else *Failure
 }
 
 // Stalled says that a person or a new commit must act.
@@ -74,4 +77,16 @@ const (
 	AwaitedNothing Awaited = iota
 	// AwaitedDNSRollout is that the CoreDNS Deployment has all pods of its newest template available.
 	AwaitedDNSRollout
+	// AwaitedHealth is that what is sick recovers: a plan can't see past it.
+	AwaitedHealth
+	// AwaitedTime is that nothing happens until the wait's Until.
+	AwaitedTime
+	// AwaitedJoin is that the machine that is being added becomes a healthy part of the plane.
+	AwaitedJoin
+	// AwaitedDetach is that the volumes of the leaving machine are detached.
+	AwaitedDetach
+	// AwaitedEndpoint is that the endpoint no longer leads to the leaving machine.
+	AwaitedEndpoint
+	// AwaitedProxyRollout is that kube-proxy runs on every node as wanted.
+	AwaitedProxyRollout
 )

@@ -14,8 +14,12 @@ import (
 // Apply is the model of a step: the cluster as it will be observed once the step has worked.
 // What it was given stays as it was.
 func Apply(step Step, have live.Cluster, now time.Time) live.Cluster {
-	kube := copyKube(have.Kube)
+	have = copyCluster(have)
+	kube := have.Kube
+	write(kube, step.Before)
 	switch act := step.Act.(type) {
+	case ObtainCredentials:
+		have.Etcd = assumedEtcd(have)
 	case RemoveCanary:
 		kube.DNS.Canary = false
 	case EnsureDNSRole:
@@ -39,8 +43,11 @@ func Apply(step Step, have live.Cluster, now time.Time) live.Cluster {
 		kube.DNS.Config.Run = &act.Run
 	case RecordDNSRun:
 		kube.DNS.Config.Run = &act.Run
+	default:
+		applyPlane(step, have)
 	}
-	return live.Cluster{Kube: kube}
+	write(kube, step.After)
+	return have
 }
 
 // patchModel is a changed pod template, of which no pod runs yet.
@@ -59,7 +66,8 @@ func patchModel(d *live.DNS, act PatchDNS, now time.Time) {
 
 // Await is the model of a wait: the cluster once what is awaited has happened.
 func Await(what Awaited, have live.Cluster) live.Cluster {
-	kube := copyKube(have.Kube)
+	have = copyCluster(have)
+	kube := have.Kube
 	switch what {
 	case AwaitedDNSRollout:
 		r := &kube.DNS.Deployment.Rollout
@@ -67,14 +75,16 @@ func Await(what Awaited, have live.Cluster) live.Cluster {
 		for i := range kube.DNS.Pods {
 			kube.DNS.Pods[i].Image, kube.DNS.Pods[i].Ready = kube.DNS.Deployment.Image, true
 		}
-	case AwaitedNothing:
+	default:
+		awaitPlane(what, have)
 	}
-	return live.Cluster{Kube: kube}
+	return have
 }
 
 // copyKube copies what the models change, so that the original stays as it was.
 func copyKube(kube *live.Kube) *live.Kube {
 	out := *kube
+	copyPlane(&out)
 	if kube.KubeadmConfig != nil {
 		c := *kube.KubeadmConfig
 		out.KubeadmConfig = &c

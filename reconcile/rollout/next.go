@@ -19,6 +19,8 @@ type Want struct {
 	Owner logbook.Owner
 	// Siblings are the names of all clusters of the fleet, this one included; nil when not all can be told.
 	Siblings []string
+	// Plane is nil when the spec leaves the machines alone.
+	Plane *WantPlane
 	// DNS is nil when the spec names no CoreDNS tag: CoreDNS is then left alone.
 	DNS *WantDNS
 }
@@ -49,10 +51,21 @@ func Next(want Want, have live.Cluster, now time.Time) Decision {
 			Act: RemoveCanary{},
 		}}
 	}
-	if want.DNS == nil {
-		return withdrawDNS(want, *have.Kube, now)
+	if want.Plane != nil {
+		if d := nextPlane(want, have, now); d != nil {
+			return d
+		}
 	}
-	return nextDNS(want, *have.Kube, now)
+	var decision Decision
+	if want.DNS == nil {
+		decision = withdrawDNS(want, *have.Kube, now)
+	} else {
+		decision = nextDNS(want, *have.Kube, now)
+	}
+	if done, ok := decision.(Done); ok && want.Plane != nil {
+		return planeDone(want, have, done)
+	}
+	return decision
 }
 
 // owns reports whether the spec may change a cluster with that owner. A spec that was renamed within its repository

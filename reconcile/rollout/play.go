@@ -37,10 +37,14 @@ func Play(want Want, have live.Cluster, now time.Time) Plan {
 			have = Apply(d.Step, have, now)
 			now = now.Add(time.Second)
 		case Wait:
-			if d.ResumedBy == AwaitedNothing {
+			switch d.ResumedBy {
+			case AwaitedNothing, AwaitedHealth:
 				return plan.ended(want, d)
+			case AwaitedTime:
+				now = d.Until
+			default:
+				have, now = Await(d.ResumedBy, have), now.Add(settleTime)
 			}
-			have, now = Await(d.ResumedBy, have), now.Add(settleTime)
 		case Stalled:
 			return plan.ended(want, d)
 		case Done:

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/theseus-gitops/theseus/reconcile/live"
+	"github.com/theseus-gitops/theseus/reconcile/logbook"
+)
+
+// beginLeaving is the step that begins a machine's removal.
+func (p *plane) beginLeaving(m live.MergedMachine) Decision {
+	why := p.stale(m)
+	if why == "" {
+		why = fmt.Sprintf("%d machines are wanted, there are %d", p.want.Replicas, len(p.all.Machines))
+	}
+	return p.beginLeavingAs(m, why, func(*logbook.Book) {})
+}
+
+func (p *plane) beginLeavingAs(m live.MergedMachine, why string, change func(b *logbook.Book)) Decision {
+	if others := p.sick(m.Name); len(others) > 0 && p.book.Pending == nil {
+		return p.heal(others)
+	}
+	if !p.safeWithout(&m) {
+		return Stalled{Failure: Failure{
+			Reason: "EtcdNoQuorum", Message: fmt.Sprintf("machine %s is to go, but etcd would have no quorum without its member", m.Name),
+			Remedy: "bring the other members back first",
+		}}
+	}
+	leaving := logbook.Leaving{Name: m.Name, Since: p.now}
+	before := p.note(func(b *logbook.Book, _ *logbook.Roll) {
+		change(b)
+		if m.Member != nil {
+			leaving.MemberID = m.Member.ID.String()
+		}
+		if m.Node != nil {
+			leaving.Node = m.Node.Name
+		}
+		b.Leaving, b.Members = &leaving, p.recorded()
+	})
+	if m.Node == nil {
+		return Do{Step: Step{Subject: m.Name, Why: why, Act: Note{"mark-leaving"}, Before: before}}
+	}
+	return Do{Step: Step{Subject: m.Name, Why: why, Act: MarkLeaving{m.Node.Name}, Before: before}}
+}
+
+// leave goes on with the machine that is being removed, in the order that keeps it able to end its pods: its kubelet talks
+// to the API server beside it, which ends with the member (kubernetes-sigs/cluster-api#11138). So the member goes last.
+func (p *plane) leave(leaving logbook.Leaving) Decision {
+	m := p.all.Find(leaving.Name)
+	member := p.leavingMember(leaving)
+	if m == nil {
+		return p.gone(leaving, member)
+	}
+	node := p.node(leaving.Node)
+	if leaving.Node == "" {
+		node = m.Node
+	}
+	if member != nil && p.wantedAgain(*m) && !p.outOfEndpoint(*m, node) {
+		return p.stay(leaving, node)
+	}
+	if node != nil && node.Leaving == "" {
+		return Do{Step: Step{Subject: m.Name, Why: "it is marked as leaving before anything of it ends", Act: MarkLeaving{node.Name}}}
+	}
+	if node != nil && node.Ready {
+		for _, next := range []func(logbook.Leaving, live.MergedMachine, live.Node) Decision{p.leaveSelf, p.handOver, p.cordon, p.drain, p.leaveEndpoint} {
+			if d := next(leaving, *m, *node); d != nil {
+				return d
+			}
+		}
+	}
+	if member != nil {
+		return p.removeMember(*m, *member)
+	}
+	if (m.Missing || m.Broken) && node == nil {
+		return Do{Step: Step{Subject: m.Name, Why: "Terraform's state has it only half", Act: DropEntry{m.Name}}}
+	}
+	return Do{Step: Step{Subject: m.Name, Why: "its pods and its etcd member are gone", Act: DestroyMachine{m.Name}}}
+}
+
+// leavingMember is the member that has to go with the machine, nil when it is gone.
+func (p *plane) leavingMember(leaving logbook.Leaving) *live.Member {
+	for i, e := range p.have.Etcd.Members {
+		if e.ID.String() == leaving.MemberID {
+			return &p.have.Etcd.Members[i]
+		}
+	}
+	return nil
+}
+
+// wantedAgain reports whether the machine would not have to go, were it not marked.
+func (p *plane) wantedAgain(m live.MergedMachine) bool {
+	return p.stale(m) == "" && len(p.all.Machines) <= p.want.Replicas && len(p.problems(m)) == 0
+}
+
+// stay takes a mark back.
+func (p *plane) stay(leaving logbook.Leaving, node *live.Node) Decision {
+	after := p.note(func(b *logbook.Book, _ *logbook.Roll) { b.Leaving = nil })
+	if node == nil {
+		return Do{Step: Step{Subject: leaving.Name, Why: "it is wanted again", Act: Note{"unmark-leaving"}, Before: after}}
+	}
+	return Do{Step: Step{Subject: leaving.Name, Why: "it is wanted again", Act: UnmarkLeaving{node.Name}, After: after}}
+}
+
+// leaveSelf sees to it that this process does not end in the middle of a drain of its own: new pods are kept away, then the
+// pass ends, and the next one starts elsewhere.
+func (p *plane) leaveSelf(leaving logbook.Leaving, m live.MergedMachine, node live.Node) Decision {
+	if p.have.Kube.Plane.OwnNode != node.Name {
+		return nil
+	}
+	if d := p.cordon(leaving, m, node); d != nil {
+		return d
+	}
+	return Wait{Until: p.now.Add(observeAgain), Why: "Theseus itself runs on " + node.Name + ", which is to be drained: the next run starts on another node and goes on", Subject: m.Name, ResumedBy: AwaitedNothing}
+}
+
+// handOver moves leadership away from a member that is to go, to one that stays.
+func (p *plane) handOver(_ logbook.Leaving, m live.MergedMachine, _ live.Node) Decision {
+	if !p.leads(m) {
+		return nil
+	}
+	to := p.successor(m)
+	if to == nil {
+		return nil // an election follows; with quorum it ends by itself (kubernetes-sigs/cluster-api#8465)
+	}
+	return Do{Step: Step{Subject: to.Name, Why: fmt.Sprintf("%s leads etcd and is to go", m.Name), Act: MoveLeader{to.Ref()}}}
+}
+
+// successor is the member that leadership goes to: one that is as wanted before others, then the newest.
+func (p *plane) successor(but live.MergedMachine) *live.Member {
+	outdated := p.outdated()
+	var best *live.MergedMachine
+	for _, m := range p.byAge() {
+		if m.Name == but.Name || m.Member == nil || !m.Member.Healthy() || m.Node == nil || m.Node.Leaving != "" {
+			continue
+		}
+		if best == nil || outdated[m.Name] == "" || outdated[best.Name] != "" {
+			best = &m
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return best.Member
+}
+
+func (p *plane) cordon(_ logbook.Leaving, m live.MergedMachine, node live.Node) Decision {
+	if !node.Schedulable {
+		return nil
+	}
+	return Do{Step: Step{Subject: m.Name, Why: "no new pod is to come to it", Act: Cordon{node.Name}}}
+}
+
+// drain waits for the pods to go, then for the volumes. Nothing is forced.
+func (p *plane) drain(leaving logbook.Leaving, m live.MergedMachine, node live.Node) Decision {
+	parts := p.have.Kube.Plane.Parts[node.Name]
+	if !leaving.Drained.IsZero() || p.apiServerStopped(m, &node) {
+		return nil
+	}
+	deadline := leaving.Since.Add(p.want.Timeouts.Drain)
+	if len(parts.Pods) > 0 {
+		if f := p.consent(m.Name, parts.Pods); f != nil {
+			return Stalled{Failure: *f}
+		}
+		if !p.now.Before(deadline) {
+			return Stalled{Failure: p.drainBlocked(m, parts.Pods)}
+		}
+		return Do{Step: Step{
+			Subject: m.Name, Why: fmt.Sprintf("%d pods are to move to other nodes", len(parts.Pods)),
+			Act: Drain{Node: node.Name, Pods: parts.Pods},
+		}}
+	}
+	deadline = deadline.Add(p.want.Timeouts.Detach)
+	if len(parts.Volumes) > 0 {
+		text := "volumes are attached to it: " + strings.Join(parts.Volumes, ", ")
+		if !p.now.Before(deadline) {
+			return Stalled{Failure: Failure{
+				Reason: "VolumesAttached", Message: fmt.Sprintf("machine %s is drained, but %s", m.Name, text),
+				Remedy: "see why they do not detach (kubectl get volumeattachments); the next pass looks again",
+			}}
+		}
+		return Wait{Until: deadline, Why: m.Name + ": " + text, Subject: m.Name, ResumedBy: AwaitedDetach}
+	}
+	return Do{Step: Step{
+		Subject: m.Name, Why: "its pods are gone and no volume is attached to it", Act: Note{"await-detached"},
+		Before: p.note(func(b *logbook.Book, _ *logbook.Roll) {
+			next := leaving
+			next.Drained = p.now
+			b.Leaving = &next
+		}),
+	}}
+}
+
+func (p *plane) drainBlocked(m live.MergedMachine, pods []live.Evictee) Failure {
+	reasons := budgetBlocks(pods)
+	for _, pod := range pods {
+		switch {
+		case pod.Terminating:
+			reasons = append(reasons, fmt.Sprintf("pod %s was evicted and has not ended", pod))
+		case len(pod.Budgets) == 0:
+			reasons = append(reasons, fmt.Sprintf("pod %s was not evicted", pod))
+		}
+	}
+	return Failure{
+		Reason:  "DrainBlocked",
+		Message: fmt.Sprintf("machine %s could not be drained within %s: %s", m.Name, p.want.Timeouts.Drain, strings.Join(reasons, "; ")),
+		Remedy:  "see to these pods, or give more time with controlPlane.timeouts.drain; the next pass looks again",
+	}
+}
+
+// leaveEndpoint sees to it that nobody is sent to an API server that is about to end.
+func (p *plane) leaveEndpoint(leaving logbook.Leaving, m live.MergedMachine, node live.Node) Decision {
+	plane := p.have.Kube.Plane
+	switch {
+	case p.have.Machines.ActsOnServing && m.Serving:
+		return Do{Step: Step{Subject: m.Name, Why: "clients are no longer to be sent to it", Act: LeaveEndpoint{m.Name}}}
+	case !p.have.Machines.ActsOnServing && !p.apiServerStopped(m, &node):
+		return Do{Step: Step{
+			Subject: m.Name, Why: "the endpoint finds machines by their health, so its API server ends before its etcd member",
+			Act: StopAPIServer{Node: node.Name, Image: plane.Parts[node.Name].APIServer.Image},
+		}}
+	case plane.Served != nil && plane.ServedBy(node.Name):
+		until := cmp.Or(leaving.Drained, leaving.Since).Add(endpointPatience)
+		if !p.now.Before(until) {
+			return nil // the API server ends whatever the load balancer believes, and its health check then tells it
+		}
+		return Wait{Until: until, Why: fmt.Sprintf("the endpoint still leads to %s", m.Name), Subject: m.Name, ResumedBy: AwaitedEndpoint}
+	}
+	return nil
+}
+
+// outOfEndpoint reports whether the machine was taken out of the endpoint, from where it does not come back.
+func (p *plane) outOfEndpoint(m live.MergedMachine, node *live.Node) bool {
+	return !m.Serving || p.apiServerStopped(m, node)
+}
+
+// apiServerStopped reports whether StopAPIServer has worked. While the module acts on serving, it is not asked for.
+func (p *plane) apiServerStopped(_ live.MergedMachine, node *live.Node) bool {
+	return node != nil && !p.have.Machines.ActsOnServing && p.have.Kube.Plane.Parts[node.Name].APIServer.Image == ""
+}
+
+// removeMember is the step that no way leads back from, so what remains is looked at once more.
+func (p *plane) removeMember(m live.MergedMachine, member live.Member) Decision {
+	left := p.have.Etcd.CountWithout(member.ID)
+	if !p.have.Etcd.Confirmed || !left.Quorum() || !left.Settled() {
+		return Wait{
+			Until: p.now.Add(healthPatience), Subject: m.Name, ResumedBy: AwaitedHealth,
+			Why: fmt.Sprintf("without %s, %d of %d voters would be healthy, with %d learners", m.Name, left.Healthy, left.Voters, left.Learners),
+			Else: &Failure{
+				Reason: "EtcdNoQuorum", Message: fmt.Sprintf("the member of %s is to be removed, but of the %d voters left only %d are healthy", m.Name, left.Voters, left.Healthy),
+				Remedy: "bring the other members back; the next pass then goes on",
+			},
+		}
+	}
+	if p.have.Etcd.Leader() == member.ID {
+		if to := p.successor(m); to != nil {
+			return Do{Step: Step{Subject: to.Name, Why: fmt.Sprintf("%s leads etcd again and is to go", m.Name), Act: MoveLeader{to.Ref()}}}
+		}
+	}
+	return Do{Step: Step{
+		Subject: m.Name, Why: fmt.Sprintf("the %d voters that stay have a quorum", left.Voters),
+		Act: RemoveMember{Member: member.Ref(), Machine: m.Name},
+	}}
+}
+
+// gone ends a removal once Terraform has destroyed the machine.
+func (p *plane) gone(leaving logbook.Leaving, member *live.Member) Decision {
+	if member != nil {
+		return p.removeStray(*member, "its machine "+leaving.Name+" is gone")
+	}
+	if node := p.node(leaving.Node); node != nil && leaving.Node != "" {
+		return Do{Step: Step{Subject: leaving.Name, Why: "its machine is gone", Act: DeleteNode{node.Name}}}
+	}
+	counts := fmt.Sprintf("%d machines, %d voters", len(p.all.Machines), p.have.Etcd.Count().Voters)
+	return Do{Step: Step{
+		Subject: leaving.Name, Why: "nothing of it is left: " + counts, Act: Note{"verify"},
+		Before: p.note(func(b *logbook.Book, _ *logbook.Roll) {
+			b.Leaving, b.Members = nil, without(b.Members, leaving.Name)
+		}),
+	}}
+}
+
+// endpointPatience is how long a load balancer may take to notice that a machine no longer serves.
+const endpointPatience = 2 * time.Minute
+
+// proxy is kube-proxy's part, once all API servers are new: it may never be newer than any of them.
+func (p *plane) proxy() Decision {
+	proxy := p.have.Kube.KubeProxy
+	if proxy == nil || proxy.Image == "" {
+		return nil
+	}
+	want := p.want.Kubernetes.String()
+	name, tag, found := strings.Cut(lastPart(proxy.Image), ":")
+	if !found || strings.Contains(proxy.Image, "@") || name != "kube-proxy" {
+		return nil // a digest or an image of one's own is nobody's to change (kubernetes-sigs/cluster-api fails here)
+	}
+	if tag != want {
+		return Do{Step: Step{
+			Subject: "daemonset/kube-proxy", Why: fmt.Sprintf("all API servers run %s, kube-proxy %s", want, tag),
+			Act: UpdateKubeProxy{Image: strings.TrimSuffix(proxy.Image, tag) + want, ResourceVersion: proxy.ResourceVersion},
+		}}
+	}
+	return nil
+}
+
+// lastPart is an image reference without registry and path.
+func lastPart(image string) string { return image[strings.LastIndexByte(image, '/')+1:] }
+
