@@ -182,17 +182,17 @@ type target struct {
 	cluster *fakeCluster
 }
 
-func (t target) Observe(context.Context) (live.Kube, error) {
+func (t target) Observe(context.Context) (live.Cluster, error) {
 	t.fleet.mu.Lock()
 	defer t.fleet.mu.Unlock()
 	if t.cluster.unreachable {
-		return live.Kube{}, &reconcile.UnreachableError{Err: errors.New("connection refused")}
+		return live.Cluster{}, &reconcile.UnreachableError{Err: errors.New("connection refused")}
 	}
 	kube := *t.cluster.world.Observe().Kube
 	if t.cluster.bookVersion > 0 {
 		kube.BookVersion = fmt.Sprint(t.cluster.bookVersion)
 	}
-	return kube, nil
+	return live.Cluster{Kube: &kube}, nil
 }
 
 func (t target) Execute(_ context.Context, step rollout.Step) error {

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
 	"github.com/theseus-gitops/theseus/reconcile/spec"
@@ -210,21 +209,21 @@ func (p *Pass) plan(ctx context.Context, f fleet, m member) ClusterResult {
 		return ClusterResult{Report: *failed}
 	}
 	want := p.want(f, m.spec)
-	s := &roll{Roller: &Roller{Want: want, Target: target, Report: m.report, Now: p.Now}}
+	s := newRoll(&Roller{Want: want, Target: target, Report: m.report, Now: p.Now})
 	decision, err := s.look(ctx)
 	if err != nil {
 		return ClusterResult{Report: s.failed(err)}
 	}
-	if branch := s.kube.Book.Owner.Branch; branch != "" && branch != want.Owner.Branch {
+	if branch := s.have.Kube.Book.Owner.Branch; branch != "" && branch != want.Owner.Branch {
 		// A proposal's branch may be planned for, as if it were merged. Only reconcile must come from the owner's.
 		m.report.Notices = append(m.report.Notices, fmt.Sprintf("this cluster is upgraded from branch %s; reconcile would refuse it from %s", branch, want.Owner.Branch))
 		want.Owner.Branch = branch
 		s.Want, s.Report = want, m.report
-		decision = rollout.Next(want, live.Cluster{Kube: &s.kube}, p.Now())
+		decision = rollout.Next(want, s.have, p.Now())
 	}
-	plan := rollout.Play(want, live.Cluster{Kube: &s.kube}, p.Now())
+	plan := rollout.Play(want, s.have, p.Now())
 	report := s.report(decision)
-	if begun := s.kube.Book.Roll; begun != nil {
+	if begun := s.have.Kube.Book.Roll; begun != nil {
 		report.Notices = append(report.Notices, fmt.Sprintf("a roll that began at %s is not over: a run is at work on it, or the next one goes on with it", begun.Started.UTC().Format(time.RFC3339)))
 	}
 	if stalled, ok := plan.End.(rollout.Stalled); ok && report.Outcome == status.Changes {

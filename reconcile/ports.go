@@ -55,9 +55,9 @@ type Target struct {
 	Books    BookKeeper
 }
 
-// Observer looks at a cluster and changes nothing.
+// Observer looks at a cluster and changes nothing. Its Kube is never nil without an error.
 type Observer interface {
-	Observe(ctx context.Context) (live.Kube, error)
+	Observe(ctx context.Context) (live.Cluster, error)
 }
 
 // Executor carries out one step. A *rollout.Failure means that the target has failed; rollout.ErrConflict that

@@ -4,6 +4,8 @@ package reconcile
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/theseus-gitops/theseus/reconcile/image"
 	"github.com/theseus-gitops/theseus/reconcile/live"
@@ -15,7 +17,7 @@ import (
 // report says how the pass over this cluster ended.
 func (s *roll) report(decision rollout.Decision) status.Report {
 	r := s.Report
-	r.Live, r.Taken = &s.kube, taken(s.trail.steps)
+	r.Live, r.Taken = s.have.Kube, taken(s.trail.steps)
 	switch d := decision.(type) {
 	case rollout.Do:
 		r.Outcome, r.Why = status.Changes, d.Step.Why
@@ -37,8 +39,8 @@ func (s *roll) report(decision rollout.Decision) status.Report {
 
 // progress counts what was done in this roll, as far as it is known, and what is left.
 func (s *roll) progress(current *status.Step) *status.Plan {
-	plan := rollout.Play(s.Want, live.Cluster{Kube: &s.kube}, s.Now())
-	done := counted(s.trail.all(s.kube.Book.Roll))
+	plan := rollout.Play(s.Want, s.have, s.Now())
+	done := counted(s.trail.all(s.have.Kube.Book.Roll))
 	return &status.Plan{Done: done, Total: done + len(plan.Steps), Current: current, Hash: plan.Hash}
 }
 
@@ -46,8 +48,8 @@ func (s *roll) progress(current *status.Step) *status.Plan {
 func (s *roll) failed(err error) status.Report {
 	r := s.Report
 	r.Outcome, r.Why, r.Taken = outcomeOf(err), err.Error(), taken(s.trail.steps)
-	if s.lock != nil || s.kube.ServerVersion != "" {
-		r.Live = &s.kube
+	if s.lock != nil || s.have.Kube.ServerVersion != "" {
+		r.Live = s.have.Kube
 	}
 	if r.Outcome == status.Unreachable {
 		r.Live = nil
@@ -75,21 +77,22 @@ func outcomeOf(err error) status.Outcome {
 
 // history is the entry of a roll that has ended.
 func (s *roll) history(r status.Report) *status.Entry {
-	begun := s.kube.Book.Roll
+	begun := s.have.Kube.Book.Roll
 	var attempted status.Versions
 	if r.Outcome != status.Converged {
 		attempted = status.Versions(r.Want)
 	}
 	return &status.Entry{
 		Attempted: attempted,
-		Revision:  begun.Revision, From: status.Versions(begun.From), To: status.Versions(versionsOf(s.kube)),
+		Revision:  begun.Revision, From: status.Versions(begun.From), To: status.Versions(versionsOf(s.have)),
 		Started: begun.Started, Ended: s.Now(), Outcome: r.Outcome.Reason(), Steps: taken(s.trail.all(begun)),
 	}
 }
 
 // versionsOf names what a cluster runs, as far as it is acted on.
-func versionsOf(kube live.Kube) logbook.Versions {
-	v := logbook.Versions{KubernetesVersion: kube.ServerVersion}
+func versionsOf(have live.Cluster) logbook.Versions {
+	kube := have.Kube
+	v := logbook.Versions{KubernetesVersion: kube.ServerVersion, BaseImage: baseImage(have.Machines)}
 	if kube.DNS.Deployment == nil {
 		return v
 	}
@@ -97,4 +100,19 @@ func versionsOf(kube live.Kube) logbook.Versions {
 		v.CoreDNS = ref.Tag
 	}
 	return v
+}
+
+// baseImage names the images that the control plane's machines were made from.
+func baseImage(machines *live.Machines) string {
+	if machines == nil {
+		return ""
+	}
+	var images []string
+	for _, m := range machines.ControlPlane() {
+		if !slices.Contains(images, m.Image) {
+			images = append(images, m.Image)
+		}
+	}
+	slices.Sort(images)
+	return strings.Join(images, ", ")
 }

@@ -44,16 +44,18 @@ type Roller struct {
 type roll struct {
 	*Roller
 	lock  Lock
-	kube  live.Kube
+	have  live.Cluster // Kube is never nil
 	trail trail
 	// conflicts and retries count failures in a row.
 	conflicts, retries int
 	waitingFor         string
 }
 
+func newRoll(r *Roller) *roll { return &roll{Roller: r, have: live.Cluster{Kube: &live.Kube{}}} }
+
 // Roll looks, and acts when there is something to do. A cluster that is as wanted is not written to, not even its Lease.
 func (r *Roller) Roll(ctx context.Context) status.Report {
-	s := &roll{Roller: r}
+	s := newRoll(r)
 	decision, err := s.look(ctx)
 	if err != nil {
 		return s.failed(err)
@@ -61,7 +63,7 @@ func (r *Roller) Roll(ctx context.Context) status.Report {
 	if s.idle(decision) {
 		return s.report(decision)
 	}
-	s.lock, err = r.Target.Locker.Lock(ctx, s.kube.Book.Fence)
+	s.lock, err = r.Target.Locker.Lock(ctx, s.have.Kube.Book.Fence)
 	if err != nil {
 		return s.failed(err)
 	}
@@ -79,7 +81,7 @@ func (r *Roller) Roll(ctx context.Context) status.Report {
 
 // idle reports whether nothing is to be written: no step to do, and no roll to end.
 func (s *roll) idle(decision rollout.Decision) bool {
-	if s.kube.Book.Roll != nil {
+	if s.have.Kube.Book.Roll != nil {
 		return false
 	}
 	_, do := decision.(rollout.Do)
@@ -88,15 +90,15 @@ func (s *roll) idle(decision rollout.Decision) bool {
 
 // look observes and decides.
 func (s *roll) look(ctx context.Context) (rollout.Decision, error) {
-	kube, err := s.Target.Observer.Observe(ctx)
+	have, err := s.Target.Observer.Observe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.kube = kube
-	if s.lock != nil && kube.Book.Fence > s.lock.Fence() {
+	s.have = have
+	if s.lock != nil && have.Kube.Book.Fence > s.lock.Fence() {
 		return nil, &LockedError{} // a run with a newer lock has written since
 	}
-	return rollout.Next(s.Want, live.Cluster{Kube: &s.kube}, s.Now()), nil
+	return rollout.Next(s.Want, s.have, s.Now()), nil
 }
 
 // work does what is decided until there is an end to report.
@@ -130,6 +132,9 @@ func (s *roll) act(ctx context.Context, decision rollout.Decision) (*status.Repo
 	case rollout.Wait:
 		if s.outOfTime() || d.ResumedBy == rollout.AwaitedNothing || s.wait(ctx, d) != nil {
 			return ended(s.pause(ctx, decision))
+		}
+		if s.lost(d) {
+			return ended(s.end(ctx, rollout.Stalled{Failure: *d.Else}, false))
 		}
 	case rollout.Stalled:
 		return ended(s.end(ctx, decision, d.Remembered))
@@ -169,13 +174,13 @@ func (s *roll) outOfTime() bool {
 func (s *roll) pause(ctx context.Context, decision rollout.Decision) status.Report {
 	s.trail.waited(s.Now())
 	report := s.report(decision)
-	if s.kube.Book.Roll == nil || len(s.trail.fresh()) == 0 {
+	if s.have.Kube.Book.Roll == nil || len(s.trail.fresh()) == 0 {
 		return report
 	}
 	// Only the report's steps depend on it: a failure here is no reason to call the pass failed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	_ = s.writeBook(ctx, s.kube.Book)
+	_ = s.writeBook(ctx, s.have.Kube.Book)
 	return report
 }
 
@@ -201,20 +206,27 @@ func (s *roll) wait(ctx context.Context, w rollout.Wait) error {
 	return nil
 }
 
+// lost reports whether a wait that begins anew with every look has lasted longer than it may.
+func (s *roll) lost(w rollout.Wait) bool {
+	patience := w.Until.Sub(s.Now())
+	return w.Else != nil && patience > 0 && s.trail.waitedSoFar(s.Now()) >= patience
+}
+
 // end closes the roll in the logbook, when there is one and it is over, and reports.
 func (s *roll) end(ctx context.Context, decision rollout.Decision, over bool) status.Report {
 	s.trail.waited(s.Now())
 	report := s.report(decision)
-	if s.kube.Book.Roll == nil || !over {
+	if s.have.Kube.Book.Roll == nil || !over {
 		return report
 	}
 	report.Finished = s.history(report)
 	// The report first: a crash between the two repeats the report, which is harmless; the other way it would be lost.
 	announced := s.Announce(ctx, report)
-	book := s.kube.Book
-	book.Roll, book.Originals = nil, nil
+	book := s.have.Kube.Book
+	book.Roll = nil
 	if _, done := decision.(rollout.Done); done {
-		book.ConvergedSince, book.FailedTarget = s.Now(), nil
+		// Originals and counts are kept after a failure: the way back may need them.
+		book.ConvergedSince, book.FailedTarget, book.Originals, book.Attempts = s.Now(), nil, nil, nil
 	}
 	if err := s.writeBook(ctx, book); err != nil {
 		return s.failed(err)
@@ -228,11 +240,11 @@ func (s *roll) end(ctx context.Context, decision rollout.Decision, over bool) st
 // writeBook writes the logbook under the version that was observed.
 func (s *roll) writeBook(ctx context.Context, book logbook.Book) error {
 	book.Fence, book.Owner, book.Roll = s.lock.Fence(), s.Want.Owner, s.trail.into(book.Roll)
-	version, err := s.Target.Books.WriteBook(ctx, s.kube.BookVersion, book)
+	version, err := s.Target.Books.WriteBook(ctx, s.have.Kube.BookVersion, book)
 	if err != nil {
 		return err
 	}
 	s.trail.written = len(s.trail.steps)
-	s.kube.Book, s.kube.BookVersion = book, version
+	s.have.Kube.Book, s.have.Kube.BookVersion = book, version
 	return nil
 }

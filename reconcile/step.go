@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
 )
@@ -18,10 +17,9 @@ const stepDeadline = 10 * time.Minute
 
 // do carries out one step: the roll is begun if it is not yet, the lock checked right before.
 func (s *roll) do(ctx context.Context, step rollout.Step) error {
-	if s.kube.Book.Roll == nil {
-		if err := s.begin(ctx, step); err != nil {
-			return err
-		}
+	if s.have.Kube.Book.Roll == nil {
+		// The step is decided again, because the logbook that it may bring must hold the roll.
+		return s.begin(ctx, step)
 	}
 	if err := s.lock.Check(ctx); err != nil {
 		return err
@@ -60,31 +58,49 @@ func (s *roll) begin(ctx context.Context, first rollout.Step) error {
 		return &unannouncedError{err}
 	}
 	now := s.Now()
-	book := s.kube.Book
+	book := s.have.Kube.Book
 	book.Roll = &logbook.Roll{
 		ID:      now.UTC().Format("20060102T150405Z") + "-" + s.Want.Revision[:min(8, len(s.Want.Revision))],
-		Started: now, Revision: s.Want.Revision, From: versionsOf(s.kube),
+		Started: now, Revision: s.Want.Revision, From: versionsOf(s.have),
 	}
 	book.ConvergedSince = time.Time{}
 	return s.writeBook(ctx, book)
 }
 
-// execute does what belongs to the logbook itself and hands the rest to the cluster's executor.
+// execute does what belongs to the logbook itself and hands the rest to the cluster's executor. What must be remembered of
+// a step is written before it, so that a crash in between leaves no trace that nobody knows of.
 func (s *roll) execute(ctx context.Context, step rollout.Step) error {
+	if step.Before != nil {
+		if err := s.writeBook(ctx, *step.Before); err != nil {
+			return err
+		}
+	}
+	if err := s.carryOut(ctx, step); err != nil {
+		return err
+	}
+	if step.After != nil {
+		return s.writeBook(ctx, *step.After)
+	}
+	return nil
+}
+
+func (s *roll) carryOut(ctx context.Context, step rollout.Step) error {
 	switch act := step.Act.(type) {
 	case rollout.RecordFailure:
-		book := s.kube.Book
+		book := s.have.Kube.Book
 		book.FailedTarget = &act.Failed
 		return s.writeBook(ctx, book)
 	case rollout.SyncDNSConfig:
 		if act.Original != "" {
-			book := s.kube.Book
+			book := s.have.Kube.Book
 			book.Originals = &logbook.Originals{KubeadmConfig: act.Original}
 			if err := s.writeBook(ctx, book); err != nil {
 				return err
 			}
 		}
-	case rollout.EnsureDNSRole, rollout.CanaryDNS, rollout.RemoveCanary, rollout.WriteCorefile, rollout.PatchDNS, rollout.VerifyDNS, rollout.RecordDNSRun:
+	case rollout.Note:
+		return nil
+	default:
 	}
 	return s.Target.Executor.Execute(ctx, step)
 }
@@ -95,7 +111,7 @@ func (s *roll) giveUp(ctx context.Context, step rollout.Step, began time.Time, e
 	if !errors.As(err, &failure) {
 		return fmt.Errorf("%s %s: %w", step.Name(), step.Subject, err)
 	}
-	record := rollout.GiveUp(s.Want, live.Cluster{Kube: &s.kube}, *failure, s.Now())
+	record := rollout.GiveUp(s.Want, s.have, *failure, s.Now())
 	if record == nil {
 		return fmt.Errorf("%s %s: %w", step.Name(), step.Subject, err)
 	}

@@ -41,6 +41,14 @@ func (t *trail) waits(w rollout.Wait, now time.Time) {
 	}
 }
 
+// waitedSoFar is how long the present wait has lasted.
+func (t *trail) waitedSoFar(now time.Time) time.Duration {
+	if t.waitingSince.IsZero() {
+		return 0
+	}
+	return now.Sub(t.waitingSince)
+}
+
 // waited ends the present wait, if there is one.
 func (t *trail) waited(now time.Time) {
 	if !t.waitingSince.IsZero() {

@@ -59,9 +59,9 @@ type target struct {
 }
 
 // Observe implements reconcile.Observer.
-func (t target) Observe(ctx context.Context) (live.Kube, error) {
-	observed, err := t.client.Observe(ctx)
-	return observed, t.translate(err)
+func (t target) Observe(ctx context.Context) (live.Cluster, error) {
+	kube, err := t.client.Observe(ctx)
+	return live.Cluster{Kube: &kube}, t.translate(err)
 }
 
 // WriteBook implements reconcile.BookKeeper.

@@ -145,7 +145,7 @@ func TestStepTellsWhatItWaitsFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	act := acts()[1](have)
+	act := acts()[1](*have.Kube)
 	if err := to.Executor.Execute(ctx, rollout.Step{Act: act}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v, want a canary that was cancelled while it waited", err)
 	}

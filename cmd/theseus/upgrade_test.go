@@ -194,7 +194,7 @@ func (u *upgrade) run() error {
 		if err != nil {
 			return err
 		}
-		if err := u.Execute(ctx, rollout.Step{Act: act(have)}); err != nil {
+		if err := u.Execute(ctx, rollout.Step{Act: act(*have.Kube)}); err != nil {
 			return err
 		}
 	}
