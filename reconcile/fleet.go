@@ -38,7 +38,7 @@ func (f *fleet) resolve() {
 		}
 		f.add(member{spec: effective, report: status.Report{
 			Cluster: effective.Name, Stage: effective.Stage, Labels: effective.Labels, Revision: effective.Revision,
-			Want: logbook.Versions{CoreDNS: effective.Spec.CoreDNS.ImageTag},
+			Want: wantedVersions(effective.Spec),
 		}})
 	}
 	slices.SortFunc(f.clusters, func(a, b member) int { return cmpName(a, b) })
@@ -57,6 +57,15 @@ func (f *fleet) add(m member) {
 	if !slices.ContainsFunc(f.clusters, same) {
 		f.clusters = append(f.clusters, m)
 	}
+}
+
+// wantedVersions are those that this version acts on, so that a cluster which is as wanted never shows a difference.
+func wantedVersions(s spec.ClusterSpec) logbook.Versions {
+	out := logbook.Versions{CoreDNS: s.CoreDNS.ImageTag}
+	if s.RollsMachines() {
+		out.KubernetesVersion, out.BaseImage = string(s.KubernetesVersion), s.BaseImage
+	}
+	return out
 }
 
 func cmpName(a, b member) int { return cmp.Compare(a.report.Cluster, b.report.Cluster) }

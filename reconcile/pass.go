@@ -191,8 +191,13 @@ func (p *Pass) roll(ctx context.Context, f fleet, m member) (report status.Repor
 	if failed != nil {
 		return *failed
 	}
+	want, err := p.want(f, m.spec)
+	if err != nil {
+		m.report.Outcome, m.report.Why = status.Transient, err.Error()
+		return m.report
+	}
 	roller := &Roller{
-		Want: p.want(f, m.spec), Target: target, Report: m.report, Progress: p.Progress, Now: p.Now, Sleep: p.Sleep,
+		Want: want, Target: target, Report: m.report, Progress: p.Progress, Now: p.Now, Sleep: p.Sleep,
 		PollEvery: p.PollEvery, Stop: p.Stop, Until: p.Until,
 		Announce: func(ctx context.Context, r status.Report) error { return p.publish(ctx, f, []status.Report{r}) },
 	}
@@ -208,7 +213,11 @@ func (p *Pass) plan(ctx context.Context, f fleet, m member) ClusterResult {
 	if failed != nil {
 		return ClusterResult{Report: *failed}
 	}
-	want := p.want(f, m.spec)
+	want, err := p.want(f, m.spec)
+	if err != nil {
+		m.report.Outcome, m.report.Why = status.Transient, err.Error()
+		return ClusterResult{Report: m.report}
+	}
 	s := newRoll(&Roller{Want: want, Target: target, Report: m.report, Now: p.Now})
 	decision, err := s.look(ctx)
 	if err != nil {
@@ -258,14 +267,4 @@ func (p *Pass) publish(ctx context.Context, f fleet, reports []status.Report) er
 		return fmt.Errorf("status: %w", err)
 	}
 	return nil
-}
-
-// want is what this version acts on, of what the spec wants.
-func (p *Pass) want(f fleet, c spec.EffectiveCluster) rollout.Want {
-	want := rollout.Want{Revision: c.Revision, Owner: p.Place(), Siblings: f.known}
-	want.Owner.Cluster = c.Name
-	if dns := c.Spec.CoreDNS; dns.ImageTag != "" {
-		want.DNS = &rollout.WantDNS{Tag: dns.ImageTag, Repository: dns.ImageRepository, SkipMigration: dns.SkipCorefileMigration, TakeOver: dns.TakeOver}
-	}
-	return want
 }

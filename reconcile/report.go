@@ -17,7 +17,7 @@ import (
 // report says how the pass over this cluster ended.
 func (s *roll) report(decision rollout.Decision) status.Report {
 	r := s.Report
-	r.Live, r.Taken = s.have.Kube, taken(s.trail.steps)
+	r.Live, r.Machines, r.Taken = s.have.Kube, s.have.Machines, taken(s.trail.steps)
 	switch d := decision.(type) {
 	case rollout.Do:
 		r.Outcome, r.Why = status.Changes, d.Step.Why
@@ -49,10 +49,10 @@ func (s *roll) failed(err error) status.Report {
 	r := s.Report
 	r.Outcome, r.Why, r.Taken = outcomeOf(err), err.Error(), taken(s.trail.steps)
 	if s.lock != nil || s.have.Kube.ServerVersion != "" {
-		r.Live = s.have.Kube
+		r.Live, r.Machines = s.have.Kube, s.have.Machines
 	}
 	if r.Outcome == status.Unreachable {
-		r.Live = nil
+		r.Live, r.Machines = nil, nil
 	}
 	var failure *rollout.Failure
 	if errors.As(err, &failure) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -98,20 +97,7 @@ func terraformState(ctx context.Context, repo *repository, head string, cluster 
 	if t == nil {
 		return nil, usage("cluster %s: its spec names no Terraform module: set spec.terraform.dir", cluster.Name)
 	}
-	folder, err := os.MkdirTemp("", "theseus-module-")
-	if err != nil {
-		return nil, fmt.Errorf("a folder for the module: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	if err := repo.export(ctx, head, folder); err != nil {
-		return nil, err
-	}
-	options, err := terraformOptions(ctx, cluster.Name, *t, secrets)
-	if err != nil {
-		return nil, err
-	}
-	options.Dir = filepath.Join(folder, filepath.FromSlash(t.Dir))
-	m, err := terraform.Open(ctx, options)
+	m, err := openModule(ctx, cluster.Name, *t, secrets, func(ctx context.Context, folder string) error { return repo.export(ctx, head, folder) })
 	if err != nil {
 		return nil, err
 	}

@@ -309,4 +309,3 @@ func (p *plane) proxy() Decision {
 
 // lastPart is an image reference without registry and path.
 func lastPart(image string) string { return image[strings.LastIndexByte(image, '/')+1:] }
-

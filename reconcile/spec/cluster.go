@@ -39,6 +39,10 @@ type ClusterSpec struct {
 	Retry string `json:"retry,omitzero" acts:"main job" desc:"Any text; a new value clears stalls that come from memory."`
 }
 
+// RollsMachines reports whether the spec has the control plane's machines replaced: that needs to know what is wanted of
+// them and the module that makes them.
+func (s ClusterSpec) RollsMachines() bool { return s.ControlPlane != nil && s.Terraform != nil }
+
 // CoreDNS is what is wanted of the cluster's CoreDNS.
 type CoreDNS struct {
 	ImageTag              string `json:"imageTag,omitzero" format:"oci-tag" desc:"Wanted tag; without it CoreDNS is left alone."`

@@ -43,6 +43,8 @@ type Status struct {
 	Want       Versions    `yaml:"want,omitempty" json:"want,omitzero"`
 	// Live is nil when the cluster was never observed.
 	Live *Live `yaml:"live,omitempty" json:"live,omitempty"`
+	// Machines are those that Terraform's state has, sorted by name; none when the spec leaves machines alone.
+	Machines []Machine `yaml:"machines,omitempty" json:"machines,omitempty"`
 	// Plan is nil when nothing is under way or wanted.
 	Plan    *Plan    `yaml:"plan,omitempty" json:"plan,omitempty"`
 	Failure *Failure `yaml:"failure,omitempty" json:"failure,omitempty"`
@@ -82,6 +84,9 @@ type Live struct {
 	KubernetesVersion string `yaml:"kubernetesVersion,omitempty" json:"kubernetesVersion,omitempty"`
 	// KubeletVersions are those of all Nodes, each once, lowest first.
 	KubeletVersions []string `yaml:"kubeletVersions,omitempty" json:"kubeletVersions,omitempty"`
+	// BaseImages are those of all machines, Etcd the versions of all members; each once, lowest first.
+	BaseImages []string `yaml:"baseImages,omitempty" json:"baseImages,omitempty"`
+	Etcd       []string `yaml:"etcd,omitempty" json:"etcd,omitempty"`
 	// CoreDNS is the tag of the Deployment's image; its digest when it has no tag.
 	CoreDNS string `yaml:"coreDNS,omitempty" json:"coreDNS,omitempty"`
 	// CoreDNSBefore is the tag that ran before, while the one in CoreDNS is not verified yet.

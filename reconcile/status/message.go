@@ -144,6 +144,6 @@ func versionsChanged(r Report) []string {
 	if r.Live == nil {
 		return nil
 	}
-	l := liveOf(*r.Live)
+	l := liveOf(*r.Live, nil)
 	return changes(Versions{KubernetesVersion: l.KubernetesVersion, CoreDNS: cmp.Or(l.CoreDNSBefore, l.CoreDNS)}, tidyVersions(Versions(r.Want)))
 }

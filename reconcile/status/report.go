@@ -35,6 +35,8 @@ type Report struct {
 	Want logbook.Versions
 	// Live is nil when the cluster was not observed.
 	Live *live.Kube
+	// Machines is nil when they were not observed, or are left alone.
+	Machines *live.Machines
 	// Plan is nil when there is none.
 	Plan    *Plan
 	Notices []string
@@ -50,8 +52,11 @@ func StepOf(s rollout.Step) Step {
 }
 
 // liveOf takes from an observation what the document shows.
-func liveOf(kube live.Kube) *Live {
-	l := &Live{KubernetesVersion: line(kube.ServerVersion), CoreDNSBefore: coreDNSBefore(kube.DNS)}
+func liveOf(kube live.Kube, machines *live.Machines) *Live {
+	l := &Live{
+		KubernetesVersion: line(kube.ServerVersion), CoreDNSBefore: coreDNSBefore(kube.DNS),
+		BaseImages: baseImages(machines), Etcd: etcdVersions(kube.Plane),
+	}
 	if d := kube.DNS.Deployment; d != nil {
 		l.CoreDNS = tagOf(d.Image)
 	}

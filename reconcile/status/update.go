@@ -48,6 +48,7 @@ func Update(prev *Document, r Report, now time.Time) Document {
 		Conditions:       conditions(before, r, now),
 		Want:             wanted(before.Want, r),
 		Live:             lastSeen(before.Live, r, now),
+		Machines:         lastMachines(before.Machines, r),
 		Plan:             plan(before.Plan, r),
 		Failure:          failure(r),
 		Notices:          notices(before.Notices, r.Notices, len(history) == 0),
@@ -143,7 +144,7 @@ func wanted(before Versions, r Report) Versions {
 
 func lastSeen(before *Live, r Report, now time.Time) *Live {
 	if r.Live != nil {
-		return liveOf(*r.Live)
+		return liveOf(*r.Live, r.Machines)
 	}
 	if before == nil {
 		return nil
@@ -154,6 +155,14 @@ func lastSeen(before *Live, r Report, now time.Time) *Live {
 	}
 	kept.StaleSince = instant(kept.StaleSince)
 	return &kept
+}
+
+// lastMachines are those of the last look at them.
+func lastMachines(before []Machine, r Report) []Machine {
+	if r.Live == nil {
+		return before
+	}
+	return machinesOf(r)
 }
 
 // plan keeps the plan of a change that something got in the way of: it is where the change will go on.
