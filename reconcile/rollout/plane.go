@@ -74,7 +74,7 @@ const subjectModule = "terraform"
 // planeDone is the end for a plane and CoreDNS that are both as wanted.
 func planeDone(want Want, have live.Cluster, dns Done) Done {
 	p := &plane{Want: want, want: *want.Plane, have: have, all: live.Merge(have), book: have.Kube.Book}
-	dns.Why = fmt.Sprintf("%d control-plane machines run Kubernetes %s; %s", len(p.all.Machines), p.want.Kubernetes, dns.Why)
+	dns.Why = fmt.Sprintf("%s with Kubernetes %s; %s", count(len(p.all.Machines), "control-plane machine"), p.want.Kubernetes, dns.Why)
 	for _, n := range p.all.Nodes {
 		dns.Notices = append(dns.Notices, fmt.Sprintf("control-plane node %s is not in the module's registry: it is left alone, and no roll begins while it is there", n.Name))
 	}
@@ -276,4 +276,12 @@ func (p *plane) problems(m live.MergedMachine) []string {
 		out = append(out, "its etcd member knows no leader")
 	}
 	return out
+}
+
+// count is a number with its noun.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }

@@ -226,7 +226,7 @@ func (p *plane) addStep(pending logbook.Pending, before *logbook.Book) Step {
 func (p *plane) addWhy() string {
 	have := len(p.all.Machines)
 	if have < p.want.Replicas {
-		return fmt.Sprintf("%d machines are wanted, there are %d", p.want.Replicas, have)
+		return fmt.Sprintf("%s wanted, there are %d", count(p.want.Replicas, "machine"), have)
 	}
 	m := p.pick()
 	return fmt.Sprintf("it takes the place of %s: %s", m.Name, p.stale(m))

@@ -16,7 +16,7 @@ import (
 func (p *plane) beginLeaving(m live.MergedMachine) Decision {
 	why := p.stale(m)
 	if why == "" {
-		why = fmt.Sprintf("%d machines are wanted, there are %d", p.want.Replicas, len(p.all.Machines))
+		why = fmt.Sprintf("%s wanted, there are %d", count(p.want.Replicas, "machine"), len(p.all.Machines))
 	}
 	return p.beginLeavingAs(m, why, func(*logbook.Book) {})
 }
@@ -170,7 +170,7 @@ func (p *plane) drain(leaving logbook.Leaving, m live.MergedMachine, node live.N
 			return Stalled{Failure: p.drainBlocked(m, parts.Pods)}
 		}
 		return Do{Step: Step{
-			Subject: m.Name, Why: fmt.Sprintf("%d pods are to move to other nodes", len(parts.Pods)),
+			Subject: m.Name, Why: "to move to other nodes: " + count(len(parts.Pods), "pod"),
 			Act: Drain{Node: node.Name, Pods: parts.Pods},
 		}}
 	}
@@ -262,7 +262,7 @@ func (p *plane) removeMember(m live.MergedMachine, member live.Member) Decision 
 		}
 	}
 	return Do{Step: Step{
-		Subject: m.Name, Why: fmt.Sprintf("the %d voters that stay have a quorum", left.Voters),
+		Subject: m.Name, Why: "what stays has a quorum: " + count(left.Healthy, "healthy voter") + fmt.Sprintf(" of %d", left.Voters),
 		Act: RemoveMember{Member: member.Ref(), Machine: m.Name},
 	}}
 }
@@ -275,7 +275,7 @@ func (p *plane) gone(leaving logbook.Leaving, member *live.Member) Decision {
 	if node := p.node(leaving.Node); node != nil && leaving.Node != "" {
 		return Do{Step: Step{Subject: leaving.Name, Why: "its machine is gone", Act: DeleteNode{node.Name}}}
 	}
-	counts := fmt.Sprintf("%d machines, %d voters", len(p.all.Machines), p.have.Etcd.Count().Voters)
+	counts := count(len(p.all.Machines), "machine") + ", " + count(p.have.Etcd.Count().Voters, "voter")
 	return Do{Step: Step{
 		Subject: leaving.Name, Why: "nothing of it is left: " + counts, Act: Note{"verify"},
 		Before: p.note(func(b *logbook.Book, _ *logbook.Roll) {
