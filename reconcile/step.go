@@ -111,7 +111,7 @@ func (s *roll) giveUp(ctx context.Context, step rollout.Step, began time.Time, e
 	if !errors.As(err, &failure) {
 		return fmt.Errorf("%s %s: %w", step.Name(), step.Subject, err)
 	}
-	record := rollout.GiveUp(s.Want, s.have, *failure, s.Now())
+	record := rollout.GiveUp(s.Want, s.have, step, *failure, s.Now())
 	if record == nil {
 		return fmt.Errorf("%s %s: %w", step.Name(), step.Subject, err)
 	}

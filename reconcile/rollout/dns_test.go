@@ -51,7 +51,7 @@ func play(t *testing.T, w *rollouttest.World, want rollout.Want, kill func(step 
 			switch {
 			case errors.As(err, &failure):
 				w.Tell("  failed: %s", failure.Message)
-				record := rollout.GiveUp(want, w.Observe(), *failure, w.Now)
+				record := rollout.GiveUp(want, w.Observe(), d.Step, *failure, w.Now)
 				if record == nil {
 					t.Fatalf("no way to remember %v\n%s", failure, strings.Join(w.Story, "\n"))
 				}

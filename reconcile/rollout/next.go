@@ -90,9 +90,15 @@ func ownedElsewhere(own, other logbook.Owner) Failure {
 	}
 }
 
-// GiveUp is the step that remembers that the wanted target has failed, for an executor that found it out.
-// It is nil when nothing is wanted that could fail, and when the target is not to blame.
-func GiveUp(want Want, have live.Cluster, f Failure, now time.Time) *Step {
+// GiveUp is the step that remembers that the wanted CoreDNS has failed, for an executor that found it out in a step.
+// It is nil when nothing is wanted that could fail, and when the target is not to blame. A machine that fails is
+// remembered when it is taken back.
+func GiveUp(want Want, have live.Cluster, failed Step, f Failure, now time.Time) *Step {
+	switch failed.Act.(type) {
+	case EnsureDNSRole, CanaryDNS, RemoveCanary, SyncDNSConfig, WriteCorefile, PatchDNS, VerifyDNS, RecordDNSRun:
+	default:
+		return nil
+	}
 	if f.Elsewhere || have.Kube == nil || want.DNS == nil || absentDNS(*have.Kube) != nil {
 		return nil
 	}

@@ -67,7 +67,7 @@ func oneRound(rt *rapid.T, w *rollouttest.World, want rollout.Want) bool {
 		err := w.Do(d.Step)
 		var failure *rollout.Failure
 		if errors.As(err, &failure) {
-			if err = w.Do(*rollout.GiveUp(want, w.Observe(), *failure, w.Now)); err != nil {
+			if err = w.Do(*rollout.GiveUp(want, w.Observe(), d.Step, *failure, w.Now)); err != nil {
 				rt.Fatal(err)
 			}
 		} else if err != nil {
