@@ -191,6 +191,7 @@ func (p *Pass) roll(ctx context.Context, f fleet, m member) (report status.Repor
 	if failed != nil {
 		return *failed
 	}
+	defer func() { report = closed(target, report) }()
 	want, err := p.want(f, m.spec)
 	if err != nil {
 		m.report.Outcome, m.report.Why = status.Transient, err.Error()
@@ -204,8 +205,19 @@ func (p *Pass) roll(ctx context.Context, f fleet, m member) (report status.Repor
 	return roller.Roll(ctx)
 }
 
+// closed ends a target. What it left behind is worth a notice: files of Terraform hold secrets.
+func closed(target Target, report status.Report) status.Report {
+	if target.Close == nil {
+		return report
+	}
+	if err := target.Close(); err != nil {
+		report.Notices = append(report.Notices, "cleaning up: "+err.Error())
+	}
+	return report
+}
+
 // plan is the part of one cluster in Plan.
-func (p *Pass) plan(ctx context.Context, f fleet, m member) ClusterResult {
+func (p *Pass) plan(ctx context.Context, f fleet, m member) (result ClusterResult) {
 	if m.broken {
 		return ClusterResult{Report: m.report}
 	}
@@ -213,6 +225,7 @@ func (p *Pass) plan(ctx context.Context, f fleet, m member) ClusterResult {
 	if failed != nil {
 		return ClusterResult{Report: *failed}
 	}
+	defer func() { result.Report = closed(target, result.Report) }()
 	want, err := p.want(f, m.spec)
 	if err != nil {
 		m.report.Outcome, m.report.Why = status.Transient, err.Error()

@@ -53,6 +53,8 @@ type Target struct {
 	Executor Executor
 	Locker   Locker
 	Books    BookKeeper
+	// Close ends what the target holds: connections, files. It is called once, after the last use.
+	Close func() error
 }
 
 // Observer looks at a cluster and changes nothing. Its Kube is never nil without an error.

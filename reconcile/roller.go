@@ -20,7 +20,10 @@ const (
 	maxConflicts = 5
 	// maxRetries is how often in a row a step may be tried again after an error that may pass.
 	maxRetries = 2
-	retryAfter = 3 * time.Second
+	// planeRetries is the same while machines are replaced: API servers come and go then, and a minute without an answer
+	// is no reason to leave a control plane half way.
+	planeRetries = 20
+	retryAfter   = 3 * time.Second
 )
 
 // Roller brings one cluster to what its spec wants, step by step, as far as this pass gets.
@@ -156,8 +159,12 @@ func (s *roll) goOn(ctx context.Context, err error) bool {
 		s.conflicts++
 		return s.conflicts <= maxConflicts
 	}
+	most := maxRetries
+	if s.Want.Plane != nil && s.have.Kube.Book.Roll != nil {
+		most = planeRetries
+	}
 	s.retries++
-	return s.retries <= maxRetries && s.Sleep(ctx, retryAfter) == nil
+	return s.retries <= most && s.Sleep(ctx, retryAfter) == nil
 }
 
 // outOfTime reports whether no further step may be begun.

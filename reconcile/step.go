@@ -3,6 +3,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func (s *roll) do(ctx context.Context, step rollout.Step) error {
 		return err
 	}
 	// A step that has begun is finished even when the process is asked to end.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepDeadline)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(step.Limit, stepDeadline))
 	defer cancel()
 	began := s.Now()
 	s.Progress.Event(Event{Cluster: s.Report.Cluster, Kind: StepStarted, Step: step})

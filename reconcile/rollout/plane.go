@@ -184,7 +184,7 @@ func (p *plane) rest() Decision {
 	if m := p.halfMade(); m != nil {
 		return Do{Step: Step{
 			Subject: m.Name, Why: "Terraform did not make it whole, and such a machine is never completed",
-			Act: DropEntry{m.Name},
+			Act: DropEntry{m.Name}, Limit: p.want.Timeouts.Destroy,
 		}}
 	}
 	if d := p.strays(); d != nil {

@@ -212,7 +212,7 @@ func (p *plane) begin() Decision {
 // addStep is the step that adds a pending machine.
 func (p *plane) addStep(pending logbook.Pending, before *logbook.Book) Step {
 	return Step{
-		Subject: pending.Name, Why: p.addWhy(), Before: before,
+		Subject: pending.Name, Why: p.addWhy(), Before: before, Limit: p.want.Timeouts.Create,
 		Act: AddMachine{
 			Machine: live.Machine{
 				Name: pending.Name, Role: live.ControlPlanePool, Pool: live.ControlPlanePool, KubernetesVersion: p.want.Kubernetes.String(), Image: p.want.Image,

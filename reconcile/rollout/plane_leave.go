@@ -77,9 +77,9 @@ func (p *plane) leave(leaving logbook.Leaving) Decision {
 		return p.removeMember(*m, *member)
 	}
 	if (m.Missing || m.Broken) && node == nil {
-		return Do{Step: Step{Subject: m.Name, Why: "Terraform's state has it only half", Act: DropEntry{m.Name}}}
+		return Do{Step: Step{Subject: m.Name, Why: "Terraform's state has it only half", Act: DropEntry{m.Name}, Limit: p.want.Timeouts.Destroy}}
 	}
-	return Do{Step: Step{Subject: m.Name, Why: "its pods and its etcd member are gone", Act: DestroyMachine{m.Name}}}
+	return Do{Step: Step{Subject: m.Name, Why: "its pods and its etcd member are gone", Act: DestroyMachine{m.Name}, Limit: p.want.Timeouts.Destroy}}
 }
 
 // leavingMember is the member that has to go with the machine, nil when it is gone.
@@ -217,7 +217,7 @@ func (p *plane) leaveEndpoint(leaving logbook.Leaving, m live.MergedMachine, nod
 	plane := p.have.Kube.Plane
 	switch {
 	case p.have.Machines.ActsOnServing && m.Serving:
-		return Do{Step: Step{Subject: m.Name, Why: "clients are no longer to be sent to it", Act: LeaveEndpoint{m.Name}}}
+		return Do{Step: Step{Subject: m.Name, Why: "clients are no longer to be sent to it", Act: LeaveEndpoint{m.Name}, Limit: p.want.Timeouts.Destroy}}
 	case !p.have.Machines.ActsOnServing && !p.apiServerStopped(m, &node):
 		return Do{Step: Step{
 			Subject: m.Name, Why: "the endpoint finds machines by their health, so its API server ends before its etcd member",

@@ -357,7 +357,11 @@ func TestAMachineIsTakenBack(t *testing.T) {
 	given := func(p *logbook.Pending) { p.GivenUp = "it did not join in time" }
 	fenced := func(p *logbook.Pending) { given(p); p.Placeholder = "https://192.0.2.1:2380" }
 	checkPlane(t, []planeRow{
-		{"what lets it in goes first", 1, func(w *rollout.Want, c *live.Cluster) { pending(c, w, time.Hour, given); asked(c); c.Kube.Plane.Credentials = true }, []string{"delete-credentials"}},
+		{"what lets it in goes first", 1, func(w *rollout.Want, c *live.Cluster) {
+			pending(c, w, time.Hour, given)
+			asked(c)
+			c.Kube.Plane.Credentials = true
+		}, []string{"delete-credentials"}},
 		{"its learner goes (kubernetes/kubeadm#3269)", 1, func(w *rollout.Want, c *live.Cluster) { pending(c, w, time.Hour, given); asked(c); learner(c) }, []string{"remove-stray-member unnamed member d1"}},
 		{"then the placeholder comes", 1, func(w *rollout.Want, c *live.Cluster) { pending(c, w, time.Hour, given); asked(c) }, []string{"add-placeholder-learner etcd"}},
 		{"then the machine is destroyed", 1, func(w *rollout.Want, c *live.Cluster) { pending(c, w, time.Hour, fenced); asked(c); placeholder(c) }, []string{"destroy-machine seed-cp-9"}},

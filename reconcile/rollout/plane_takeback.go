@@ -53,9 +53,9 @@ func (p *plane) takeBack(pending logbook.Pending) Decision {
 	}
 	switch {
 	case m != nil && (m.Missing || m.Broken) && m.Node == nil:
-		return Do{Step: Step{Subject: m.Name, Why: "Terraform did not make it whole", Act: DropEntry{m.Name}}}
+		return Do{Step: Step{Subject: m.Name, Why: "Terraform did not make it whole", Act: DropEntry{m.Name}, Limit: p.want.Timeouts.Destroy}}
 	case m != nil:
-		return Do{Step: Step{Subject: m.Name, Why: pending.GivenUp, Act: DestroyMachine{m.Name}}}
+		return Do{Step: Step{Subject: m.Name, Why: pending.GivenUp, Act: DestroyMachine{m.Name}, Limit: p.want.Timeouts.Destroy}}
 	case placeholder != nil:
 		return p.removePlaceholder(*placeholder)
 	}

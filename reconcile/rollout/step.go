@@ -5,6 +5,7 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
@@ -19,6 +20,8 @@ type Step struct {
 	Act Act
 	// Before is the logbook to be written before the act, After the one once the act has worked; nil leaves it as it is.
 	Before, After *logbook.Book
+	// Limit is how long the act may take, 0 for the usual.
+	Limit time.Duration
 }
 
 // Name is the step's word in plans and status.
