@@ -24,7 +24,7 @@ import (
 // Options say which lab. The zero value is the default lab.
 type Options struct {
 	Name       string // default "lab": several labs live side by side under different names
-	Kubernetes string // default parts.Latest
+	Kubernetes string // default parts.First
 	Root       string // cache folder; default parts.DefaultRoot()
 	// Binary is the lab command, started again as the lab's service. Empty: it is built from Source first.
 	Binary string
@@ -59,7 +59,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("lab name %q: want a letter, then up to 19 of a-z, 0-9 and -", o.Name)
 	}
 	if o.Kubernetes == "" {
-		o.Kubernetes = parts.Latest
+		o.Kubernetes = parts.First
 	}
 	if o.Out == nil {
 		o.Out = io.Discard

@@ -25,15 +25,24 @@ type Release struct {
 }
 
 // Debian12 boots anywhere. A newer release needs a word to PID 1 where the host
-// still has cgroup v1: that goes into its Env.
-var Debian12 = Release{Name: "debian-12", Suite: "bookworm"} //nolint:gochecknoglobals // read-only value
+// still has cgroup v1: that is in its Env, and does no harm elsewhere.
+//
+//nolint:gochecknoglobals // read-only values
+var (
+	Debian12 = Release{Name: "debian-12", Suite: "bookworm"}
+	Debian13 = Release{Name: "debian-13", Suite: "trixie", Env: []string{
+		"SYSTEMD_PROC_CMDLINE=systemd.unified_cgroup_hierarchy=0 SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1",
+	}}
+)
 
 // ReleaseOf looks a release up by its name.
 func ReleaseOf(name string) (Release, error) {
-	if name == Debian12.Name {
-		return Debian12, nil
+	for _, r := range []Release{Debian12, Debian13} {
+		if r.Name == name {
+			return r, nil
+		}
 	}
-	return Release{}, fmt.Errorf("debian release %q: the lab knows %s only: add it to parts.ReleaseOf", name, Debian12.Name)
+	return Release{}, fmt.Errorf("debian release %q: the lab knows %s and %s: add it to parts.ReleaseOf", name, Debian12.Name, Debian13.Name)
 }
 
 // basePackages are what systemd, containerd, kubelet and kubeadm need.

@@ -20,8 +20,8 @@ type Versions struct {
 	CoreDNS []string
 }
 
-// Latest is the newest Kubernetes version that the lab builds.
-const Latest = "v1.36.3"
+// First is the Kubernetes version that the lab's clusters begin with.
+const First = "v1.36.3"
 
 // Supported are the Kubernetes versions that the lab can build. A new one is an
 // entry here and a mod file in parts/kubernetes.
@@ -32,6 +32,11 @@ func Supported() []Versions {
 		Etcd: "v3.6.16", EtcdTag: "3.6.16-0",
 		Pause:   "3.10.2",
 		CoreDNS: []string{"v1.14.2", "v1.14.6"},
+	}, {
+		Kubernetes: "v1.37.2",
+		Etcd:       "v3.7.3", EtcdTag: "3.7.3-0",
+		Pause:   "3.10.2",
+		CoreDNS: []string{"v1.14.6", "v1.14.2"},
 	}}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 func up(ctx context.Context, c *command) error {
-	c.flags.StringVar(&c.options.Kubernetes, "kubernetes", parts.Latest, "Kubernetes version")
+	c.flags.StringVar(&c.options.Kubernetes, "kubernetes", parts.First, "Kubernetes version")
 	if err := c.parse(0); err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		_, _ = io.WriteString(stderr, usage)
 		flags.PrintDefaults()
 	}
-	kubernetes := flags.String("kubernetes", parts.Latest, "Kubernetes version")
+	kubernetes := flags.String("kubernetes", parts.First, "Kubernetes version")
 	debian := flags.String("debian", parts.Debian12.Name, "Debian release of the machine image")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
