@@ -57,6 +57,10 @@ func nodesOf(nodes []corev1.Node) []live.Node {
 			OSImage:        n.Status.NodeInfo.OSImage,
 			ProviderID:     n.Spec.ProviderID,
 			Addresses:      addressesOf(n),
+			Created:        n.CreationTimestamp.UTC(),
+			Labels:         n.Labels,
+			Taints:         taintsOf(n),
+			Leaving:        n.Annotations[live.LeavingAnnotation],
 		})
 	}
 	slices.SortFunc(out, func(a, b live.Node) int { return cmp.Compare(a.Name, b.Name) })
@@ -81,6 +85,14 @@ func addressesOf(n corev1.Node) []string {
 	return out
 }
 
+func taintsOf(n corev1.Node) []live.Taint {
+	var out []live.Taint
+	for _, t := range n.Spec.Taints {
+		out = append(out, live.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	return out
+}
+
 func configMapOf(m *corev1.ConfigMap) *live.ConfigMap {
 	if m == nil {
 		return nil
@@ -95,7 +107,16 @@ func kubeProxyOf(d *appsv1.DaemonSet, config *corev1.ConfigMap) *live.KubeProxy 
 	return &live.KubeProxy{
 		ResourceVersion: d.ResourceVersion,
 		Image:           imageOf(d.Spec.Template.Spec, kubeProxy),
-		Config:          configMapOf(config),
+		Rollout: live.Rollout{
+			Generation:         d.Generation,
+			ObservedGeneration: d.Status.ObservedGeneration,
+			Wanted:             d.Status.DesiredNumberScheduled,
+			Total:              d.Status.CurrentNumberScheduled,
+			Updated:            d.Status.UpdatedNumberScheduled,
+			Unavailable:        d.Status.NumberUnavailable,
+			Paused:             d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType,
+		},
+		Config: configMapOf(config),
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 )
 
 func TestNodes(t *testing.T) {
+	made := time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC)
 	ready := corev1.NodeStatus{
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		Addresses: []corev1.NodeAddress{
@@ -31,11 +32,14 @@ func TestNodes(t *testing.T) {
 	got := nodesOf([]corev1.Node{
 		{ObjectMeta: metav1.ObjectMeta{Name: "worker"}, Spec: corev1.NodeSpec{Unschedulable: true},
 			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Labels: map[string]string{controlPlaneLabel: ""}}, Spec: corev1.NodeSpec{ProviderID: "openstack:///1"}, Status: ready},
+		{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Labels: map[string]string{controlPlaneLabel: ""}, CreationTimestamp: metav1.NewTime(made.Local()),
+			Annotations: map[string]string{live.LeavingAnnotation: "2026-11-30T12:00:00Z"}},
+			Spec: corev1.NodeSpec{ProviderID: "openstack:///1", Taints: []corev1.Taint{{Key: controlPlaneLabel, Effect: corev1.TaintEffectNoSchedule}}}, Status: ready},
 	})
 	want := []live.Node{
 		{Name: "cp-1", ControlPlane: true, Ready: true, Schedulable: true, KubeletVersion: "v1.36.3", OSImage: "Debian GNU/Linux 13 (trixie)",
-			ProviderID: "openstack:///1", Addresses: []string{"10.0.0.11", "fd00::11"}},
+			ProviderID: "openstack:///1", Addresses: []string{"10.0.0.11", "fd00::11"}, Created: made, Leaving: "2026-11-30T12:00:00Z",
+			Labels: map[string]string{controlPlaneLabel: ""}, Taints: []live.Taint{{Key: controlPlaneLabel, Effect: "NoSchedule"}}},
 		{Name: "worker"},
 	}
 	equal(t, got, want)
@@ -240,6 +244,24 @@ func TestDNSPodsNameTheContainerThatHoldsThemUp(t *testing.T) {
 		if got := dnsPodsOf([]corev1.Pod{pod})[0].Sidecar; got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+func TestKubeProxyRollout(t *testing.T) {
+	set := &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Generation: 4},
+		Spec:       appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "kube-proxy", Image: "p:2"}}}}},
+		Status:     appsv1.DaemonSetStatus{ObservedGeneration: 4, DesiredNumberScheduled: 3, CurrentNumberScheduled: 3, UpdatedNumberScheduled: 2, NumberUnavailable: 1},
+	}
+	got := kubeProxyOf(set, nil)
+	equal(t, *got, live.KubeProxy{ResourceVersion: "7", Image: "p:2", Rollout: live.Rollout{Generation: 4, ObservedGeneration: 4, Wanted: 3, Total: 3, Updated: 2, Unavailable: 1}})
+	if got.Rollout.Complete() {
+		t.Error("complete, with one node to go")
+	}
+	set.Status.UpdatedNumberScheduled, set.Status.NumberUnavailable = 3, 0
+	set.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+	if got := kubeProxyOf(set, nil).Rollout; !got.Complete() || !got.Paused {
+		t.Errorf("got %+v, want a complete roll-out of a DaemonSet that replaces nothing by itself", got)
 	}
 }
 

@@ -47,6 +47,7 @@ type Node struct {
 	ProviderID     string
 	Addresses      []string
 	Created        time.Time
+	Labels         map[string]string
 	Taints         []Taint
 	// Leaving is the value of LeavingAnnotation, "" when the node does not carry it.
 	Leaving string
@@ -86,5 +87,7 @@ type KubeadmDNS struct {
 type KubeProxy struct {
 	ResourceVersion string
 	Image           string
-	Config          *ConfigMap
+	// Rollout counts nodes in place of replicas. Paused stands for update strategy OnDelete: nothing is then replaced by itself.
+	Rollout Rollout
+	Config  *ConfigMap
 }

@@ -15,10 +15,13 @@ type Plane struct {
 	// Parts are the control-plane parts of each control-plane node, by the node's name.
 	Parts map[string]Parts
 	// Served are the nodes whose API server was met through the endpoint in this look, by its serving certificate.
-	// Nil when the endpoint was not asked.
+	// Nil when the endpoint was not asked, or showed certificates of no node only: see EndpointForeign.
 	Served []string
 	// EndpointDown is why the endpoint did not answer at all, "" when it did.
 	EndpointDown string
+	// EndpointForeign describes a certificate that the endpoint showed and that is no control-plane node's, "" when there was
+	// none: of a load balancer that ends TLS, of another cluster, or of an API server whose Node is gone.
+	EndpointForeign string
 	// OwnNode is the node that this very process runs on, "" when it runs elsewhere.
 	OwnNode string
 	// Credentials tells that something which lets a machine join is still in the cluster: a token or certificates
