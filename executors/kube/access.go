@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kube observes a cluster through its API server, and keeps the logbook and the lock in it.
-// It decides nothing and changes no workload: executors/coredns and executors/kubeadm do, with its client.
+// It decides nothing, and of workloads changes kube-proxy's image only: executors/coredns and executors/kubeadm do, with its client.
 // Start at Connect, then Client.Observe; every error tells an unreachable cluster from a refused or a damaged one.
 package kube
 
@@ -56,6 +56,8 @@ type Client struct {
 	clock   func() time.Time
 	// lease is how long the lock outlives its newest renewal.
 	lease time.Duration
+	// round is how long one round of a drain waits for pods to end.
+	round time.Duration
 }
 
 // Connect prepares access to a cluster. It makes no call: a cluster that can't be reached shows at the first one.
@@ -65,7 +67,7 @@ func Connect(a Access) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{config: config, timeout: config.Timeout, clock: a.Clock, lease: leaseDuration}
+	c := &Client{config: config, timeout: config.Timeout, clock: a.Clock, lease: leaseDuration, round: drainRound}
 	if c.clock == nil {
 		c.clock = time.Now
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -14,7 +15,7 @@ import (
 const notBootstrapped = "kubernetes.io/bootstrapping!=rbac-defaults"
 
 // Reset deletes what tests usually make: workloads, configuration, leases and roles of every namespace,
-// nodes, cluster roles. Namespaces stay, because deleting them takes a controller that does not run here.
+// nodes, volumes, certificate requests, cluster roles. Namespaces stay, because deleting them takes a controller that does not run here.
 // What the API server keeps for itself stays too.
 func (s *Server) Reset(tb testing.TB) {
 	tb.Helper()
@@ -23,6 +24,7 @@ func (s *Server) Reset(tb testing.TB) {
 	if err != nil {
 		tb.Fatal("reset the test API server:", err)
 	}
+	freeVolumes(ctx, tb, client)
 	deletions := clusterDeletions(client)
 	for _, ns := range namespaces.Items {
 		deletions = append(deletions, namespaceDeletions(client, ns.Name)...)
@@ -37,6 +39,30 @@ func (s *Server) Reset(tb testing.TB) {
 	}
 }
 
+// freeVolumes takes from volumes and claims what keeps them until a controller, which does not run here, sees them unused.
+func freeVolumes(ctx context.Context, tb testing.TB, client kubernetes.Interface) {
+	tb.Helper()
+	free := []byte(`{"metadata":{"finalizers":null}}`)
+	volumes, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		tb.Fatal("reset the test API server:", err)
+	}
+	for _, v := range volumes.Items {
+		if _, err := client.CoreV1().PersistentVolumes().Patch(ctx, v.Name, types.MergePatchType, free, metav1.PatchOptions{}); err != nil {
+			tb.Fatal("reset the test API server:", err)
+		}
+	}
+	claims, err := client.CoreV1().PersistentVolumeClaims("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		tb.Fatal("reset the test API server:", err)
+	}
+	for _, c := range claims.Items {
+		if _, err := client.CoreV1().PersistentVolumeClaims(c.Namespace).Patch(ctx, c.Name, types.MergePatchType, free, metav1.PatchOptions{}); err != nil {
+			tb.Fatal("reset the test API server:", err)
+		}
+	}
+}
+
 type deletion struct {
 	run            func(context.Context, metav1.DeleteOptions, metav1.ListOptions) error
 	labels, fields string
@@ -45,6 +71,9 @@ type deletion struct {
 func clusterDeletions(client kubernetes.Interface) []deletion {
 	return []deletion{
 		{run: client.CoreV1().Nodes().DeleteCollection},
+		{run: client.CertificatesV1().CertificateSigningRequests().DeleteCollection},
+		{run: client.StorageV1().VolumeAttachments().DeleteCollection},
+		{run: client.CoreV1().PersistentVolumes().DeleteCollection},
 		{run: client.RbacV1().ClusterRoles().DeleteCollection, labels: notBootstrapped},
 		{run: client.RbacV1().ClusterRoleBindings().DeleteCollection, labels: notBootstrapped},
 	}
@@ -57,6 +86,8 @@ func namespaceDeletions(client kubernetes.Interface, ns string) []deletion {
 		{run: client.AppsV1().ReplicaSets(ns).DeleteCollection},
 		{run: client.BatchV1().Jobs(ns).DeleteCollection},
 		{run: client.CoreV1().Pods(ns).DeleteCollection},
+		{run: client.PolicyV1().PodDisruptionBudgets(ns).DeleteCollection},
+		{run: client.CoreV1().PersistentVolumeClaims(ns).DeleteCollection},
 		{run: client.CoreV1().Secrets(ns).DeleteCollection},
 		{run: client.CoreV1().ConfigMaps(ns).DeleteCollection, fields: "metadata.name!=extension-apiserver-authentication,metadata.name!=kube-root-ca.crt"},
 		// The API server's own Leases carry the label apiserver.kubernetes.io/identity.
