@@ -25,6 +25,23 @@ func (c *Client) MissingRights(ctx context.Context) ([]Right, error) {
 			rights = append(rights, r)
 		}
 	}
+	return c.lacking(ctx, rights, role)
+}
+
+// MissingPlaneRights asks in the same way for those of PlaneRights, which only a cluster needs whose control plane is managed. approve says
+// that the spec lets Theseus approve kubelets' requests.
+func (c *Client) MissingPlaneRights(ctx context.Context, approve bool) ([]Right, error) {
+	var rights []Right
+	for _, r := range PlaneRights() {
+		if r.Need == Always || (r.Need == ForServingCSR && approve) {
+			rights = append(rights, r)
+		}
+	}
+	return c.lacking(ctx, rights, nil)
+}
+
+// lacking are those of the rights that the account lacks, in their order; role is ClusterRole system:coredns, for those about it.
+func (c *Client) lacking(ctx context.Context, rights []Right, role *rbacv1.ClusterRole) ([]Right, error) {
 	lacks := make([]bool, len(rights))
 	var questions []question
 	for i, r := range rights {
@@ -34,7 +51,7 @@ func (c *Client) MissingRights(ctx context.Context) ([]Right, error) {
 			return err
 		})
 	}
-	err = c.together(ctx, questions)
+	err := c.together(ctx, questions)
 	var refused *ForbiddenError
 	if err != nil && !errors.As(err, &refused) {
 		return nil, err

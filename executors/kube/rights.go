@@ -11,7 +11,7 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
 )
 
-// Right is one thing that an upgrade of CoreDNS asks of the API server.
+// Right is one thing that Theseus asks of the API server.
 type Right struct {
 	// Resource may name a subresource, "pods/log".
 	Verb, Group, Resource string
@@ -29,12 +29,14 @@ type Right struct {
 type Need int
 
 const (
-	// Always is of what no upgrade works without.
+	// Always is of what no step of its list works without.
 	Always Need = iota
 	// ForRole is of what is needed only where ClusterRole system:coredns lacks the rule that a newer CoreDNS needs.
 	ForRole
 	// ForQuotes is of what may be missing: failures are then told without CoreDNS's own words.
 	ForQuotes
+	// ForServingCSR is of what is needed only where the spec lets Theseus approve kubelets' requests.
+	ForServingCSR
 )
 
 // String is the right as it stands in messages.
