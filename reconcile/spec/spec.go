@@ -60,9 +60,9 @@ const (
 // Acts tells whether keys of the capability are acted on by this version of Theseus. A new capability adds itself here.
 func (c Capability) Acts() bool {
 	switch c {
-	case "", MainJob, ControlPlanes:
+	case "", MainJob:
 		return true
-	case WholeClusters, Survives, Stages:
+	case ControlPlanes, WholeClusters, Survives, Stages:
 		return false
 	default:
 		return false
