@@ -117,7 +117,12 @@ func (a *app) pass(ctx context.Context, f fleetFlags, log logFlags) (*pass, erro
 	progress := a.progress(log)
 	return &pass{
 		Pass: reconcile.Pass{
-			Source: repo, Status: repo, Connector: connector{secrets: secrets, progress: progress}, Progress: progress,
+			Source: repo, Status: repo, Connector: connector{
+				secrets: secrets, progress: progress,
+				export: func(ctx context.Context, folder string) error {
+					return repo.export(ctx, string(repo.tip.Revision), folder)
+				},
+			}, Progress: progress,
 			Place: func() logbook.Owner {
 				return logbook.Owner{Repository: repo.Identity(), Branch: repo.tip.Branch, Path: repo.path}
 			},

@@ -26,6 +26,8 @@ import (
 type connector struct {
 	secrets  secretSource
 	progress reconcile.Progress
+	// export writes the files of the commit that the specs are of into a folder, for Terraform.
+	export func(ctx context.Context, folder string) error
 }
 
 var _ reconcile.Connector = connector{}
@@ -40,28 +42,46 @@ func (c connector) Connect(ctx context.Context, cluster spec.EffectiveCluster) (
 	if err != nil {
 		return reconcile.Target{}, noAccess(cluster.Spec.Access, err)
 	}
+	tell := func(text string) {
+		c.progress.Event(reconcile.Event{Cluster: cluster.Name, Kind: reconcile.WaitBegun, Text: text})
+	}
 	t := target{client: client, coredns: coredns.New(coredns.Options{
 		Client: client.Interface(),
 		Dial: func(ctx context.Context, pod string, port int) (net.Conn, error) {
 			return client.PortForward(ctx, "kube-system", pod, port)
 		},
-		Tell: func(text string) {
-			c.progress.Event(reconcile.Event{Cluster: cluster.Name, Kind: reconcile.WaitBegun, Text: text})
-		},
+		Tell: tell,
 	})}
-	return reconcile.Target{Observer: t, Executor: t, Locker: t, Books: t}, nil
+	out := reconcile.Target{Close: func() error { return nil }}
+	if cluster.Spec.RollsMachines() {
+		t.plane = &controlPlane{
+			client: client, spec: cluster.Spec, secrets: c.secrets, tell: tell,
+			machines: &machines{open: func(ctx context.Context) (*opened, error) {
+				return openModule(ctx, cluster.Name, *cluster.Spec.Terraform, c.secrets, c.export)
+			}},
+		}
+		out.Close = t.plane.close
+	}
+	out.Observer, out.Executor, out.Locker, out.Books = t, t, t, t
+	return out, nil
 }
 
 // target is one cluster behind the ports of package reconcile.
 type target struct {
 	client  *kube.Client
 	coredns *coredns.Executor
+	// plane is nil when the spec leaves the machines alone.
+	plane *controlPlane
 }
 
 // Observe implements reconcile.Observer.
 func (t target) Observe(ctx context.Context) (live.Cluster, error) {
 	kube, err := t.client.Observe(ctx)
-	return live.Cluster{Kube: &kube}, t.translate(err)
+	have := live.Cluster{Kube: &kube}
+	if err == nil && t.plane != nil {
+		err = t.plane.observe(ctx, &have)
+	}
+	return have, t.translate(err)
 }
 
 // WriteBook implements reconcile.BookKeeper.
@@ -93,8 +113,13 @@ func (t target) execute(ctx context.Context, step rollout.Step) error {
 		return t.coredns.Verify(ctx, act)
 	case rollout.RecordDNSRun:
 		return t.coredns.RecordRun(ctx, act)
-	case rollout.RecordFailure:
+	case rollout.RecordFailure, rollout.Note:
 		return errors.New("the logbook is written by the pass, not by an executor")
+	}
+	if t.plane != nil {
+		if known, err := t.plane.execute(ctx, step); known {
+			return err
+		}
 	}
 	return fmt.Errorf("step %s: no executor knows it; this is a defect of Theseus", step.Name())
 }
@@ -104,6 +129,9 @@ func (t target) execute(ctx context.Context, step rollout.Step) error {
 func (t target) Lock(ctx context.Context, after int32) (reconcile.Lock, error) {
 	if err := t.allowed(ctx); err != nil {
 		return nil, err
+	}
+	if t.plane != nil {
+		t.plane.machines.refresh() // what was read before the lock may be another runner's past
 	}
 	host, err := os.Hostname()
 	if err != nil {

@@ -30,46 +30,64 @@ const (
 // SyncDNS writes the dns section of kubeadm-config and touches nothing else of it. It writes nothing when the section
 // is as wanted. A ConfigMap that changed since the step was decided is rollout.ErrConflict.
 func SyncDNS(ctx context.Context, client kubernetes.Interface, act rollout.SyncDNSConfig) error {
-	if act.ResourceVersion == "" {
+	return edit(ctx, client, configName, configKey, act.ResourceVersion, func(text string) (string, error) {
+		return kubeadmconfig.EditDNS(text, act.DNS)
+	})
+}
+
+// SyncKubeadmConfig writes the ClusterConfiguration of kubeadm-config, under the same conditions.
+func SyncKubeadmConfig(ctx context.Context, client kubernetes.Interface, act rollout.SyncKubeadmConfig) error {
+	return edit(ctx, client, configName, configKey, act.ResourceVersion, func(string) (string, error) { return act.Text, nil })
+}
+
+// SyncKubeletConfig writes the KubeletConfiguration of kubelet-config, under the same conditions.
+func SyncKubeletConfig(ctx context.Context, client kubernetes.Interface, act rollout.SyncKubeletConfig) error {
+	return edit(ctx, client, "kubelet-config", "kubelet", act.ResourceVersion, func(string) (string, error) { return act.Text, nil })
+}
+
+// edit changes one key of a ConfigMap of kubeadm's; the others stay.
+func edit(ctx context.Context, client kubernetes.Interface, name, key, resourceVersion string, change func(text string) (string, error)) error {
+	where := "configmaps/" + name + " in " + namespace
+	if resourceVersion == "" {
 		return fmt.Errorf("%s: the step carries no resourceVersion, so it could overwrite what it has not seen", where)
 	}
-	config, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, configName, metav1.GetOptions{})
+	config, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return explain("get", err)
+		return explain(where, "get", err)
 	}
-	if config.ResourceVersion != act.ResourceVersion {
-		return fmt.Errorf("%s: %w: it is at resourceVersion %s, the step was decided at %s", where, rollout.ErrConflict, config.ResourceVersion, act.ResourceVersion)
+	if config.ResourceVersion != resourceVersion {
+		return fmt.Errorf("%s: %w: it is at resourceVersion %s, the step was decided at %s", where, rollout.ErrConflict, config.ResourceVersion, resourceVersion)
 	}
-	text, ok := config.Data[configKey]
+	text, ok := config.Data[key]
 	if !ok {
-		return fmt.Errorf("%s has no key %s; restore it with `kubeadm init phase upload-config kubeadm`", where, configKey)
+		return fmt.Errorf("%s has no key %s; restore it with `kubeadm init phase upload-config all`", where, key)
 	}
-	edited, err := kubeadmconfig.EditDNS(text, act.DNS)
+	edited, err := change(text)
 	if err != nil {
-		return fmt.Errorf("%s: key %s: %w", where, configKey, err)
+		return fmt.Errorf("%s: key %s: %w", where, key, err)
 	}
 	if edited == text {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": act.ResourceVersion},
-		"data":     map[string]any{configKey: edited},
+		"metadata": map[string]any{"resourceVersion": resourceVersion},
+		"data":     map[string]any{key: edited},
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", where, err)
 	}
-	_, err = client.CoreV1().ConfigMaps(namespace).Patch(ctx, configName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-	return explain("patch", err)
+	_, err = client.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	return explain(where, "patch", err)
 }
 
-func explain(verb string, err error) error {
+func explain(where, verb string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%s: %w: %w", where, rollout.ErrConflict, err)
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%s does not exist; restore it with `kubeadm init phase upload-config kubeadm`: %w", where, err)
+		return fmt.Errorf("%s does not exist; restore it with `kubeadm init phase upload-config all`: %w", where, err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s: the API server refused to %s it; if the account lacks the right, grant verb %s on configmaps: %w", where, verb, verb, err)
 	}

@@ -54,7 +54,7 @@ func CreateToken(ctx context.Context, client kubernetes.Interface, machine strin
 
 func tokenSecret(token Token, machine string, expires time.Time) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: tokenPrefix + token.ID, Namespace: namespace, Labels: map[string]string{tokenLabel: machine}},
+		ObjectMeta: metav1.ObjectMeta{Name: tokenPrefix + token.ID, Namespace: namespace, Labels: map[string]string{tokenLabel: machine, credentialsLabel: "token"}},
 		Type:       corev1.SecretTypeBootstrapToken,
 		StringData: map[string]string{
 			"token-id":                       token.ID,

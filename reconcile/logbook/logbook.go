@@ -129,7 +129,7 @@ type Leaving struct {
 	Node     string    `json:"node,omitempty"`
 	MemberID string    `json:"memberID,omitempty"`
 	Since    time.Time `json:"since"`
-	// Drained is when its pods were gone, Left when the endpoint no longer sent anybody there; zero before.
+	// Drained is when its pods were gone, Left when its API server was stopped; zero before.
 	Drained time.Time `json:"drained,omitzero"`
 	Left    time.Time `json:"left,omitzero"`
 }

@@ -72,7 +72,7 @@ func applyNode(step Step, have live.Cluster) bool {
 		}
 	case StopAPIServer:
 		parts := kube.Plane.Parts[act.Node]
-		parts.APIServer = live.Part{}
+		parts.APIServer.Ready = false
 		kube.Plane.Parts[act.Node] = parts
 	case DeleteNode:
 		kube.Nodes = slices.DeleteFunc(kube.Nodes, func(n live.Node) bool { return n.Name == act.Node })

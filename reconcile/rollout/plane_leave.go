@@ -60,7 +60,7 @@ func (p *plane) leave(leaving logbook.Leaving) Decision {
 	if leaving.Node == "" {
 		node = m.Node
 	}
-	if member != nil && p.wantedAgain(*m) && !p.outOfEndpoint(*m, node) {
+	if member != nil && p.wantedAgain(*m) && m.Serving && leaving.Left.IsZero() {
 		return p.stay(leaving, node)
 	}
 	if node != nil && node.Leaving == "" {
@@ -158,7 +158,7 @@ func (p *plane) cordon(_ logbook.Leaving, m live.MergedMachine, node live.Node) 
 // drain waits for the pods to go, then for the volumes. Nothing is forced.
 func (p *plane) drain(leaving logbook.Leaving, m live.MergedMachine, node live.Node) Decision {
 	parts := p.have.Kube.Plane.Parts[node.Name]
-	if !leaving.Drained.IsZero() || p.apiServerStopped(m, &node) {
+	if !leaving.Drained.IsZero() {
 		return nil
 	}
 	deadline := leaving.Since.Add(p.want.Timeouts.Drain)
@@ -218,10 +218,15 @@ func (p *plane) leaveEndpoint(leaving logbook.Leaving, m live.MergedMachine, nod
 	switch {
 	case p.have.Machines.ActsOnServing && m.Serving:
 		return Do{Step: Step{Subject: m.Name, Why: "clients are no longer to be sent to it", Act: LeaveEndpoint{m.Name}, Limit: p.want.Timeouts.Destroy}}
-	case !p.have.Machines.ActsOnServing && !p.apiServerStopped(m, &node):
+	case !p.have.Machines.ActsOnServing && leaving.Left.IsZero():
 		return Do{Step: Step{
 			Subject: m.Name, Why: "the endpoint finds machines by their health, so its API server ends before its etcd member",
 			Act: StopAPIServer{Node: node.Name, Image: plane.Parts[node.Name].APIServer.Image},
+			After: p.note(func(b *logbook.Book, _ *logbook.Roll) {
+				next := leaving
+				next.Left = p.now
+				b.Leaving = &next
+			}),
 		}}
 	case plane.Served != nil && plane.ServedBy(node.Name):
 		until := cmp.Or(leaving.Drained, leaving.Since).Add(endpointPatience)
@@ -231,16 +236,6 @@ func (p *plane) leaveEndpoint(leaving logbook.Leaving, m live.MergedMachine, nod
 		return Wait{Until: until, Why: fmt.Sprintf("the endpoint still leads to %s", m.Name), Subject: m.Name, ResumedBy: AwaitedEndpoint}
 	}
 	return nil
-}
-
-// outOfEndpoint reports whether the machine was taken out of the endpoint, from where it does not come back.
-func (p *plane) outOfEndpoint(m live.MergedMachine, node *live.Node) bool {
-	return !m.Serving || p.apiServerStopped(m, node)
-}
-
-// apiServerStopped reports whether StopAPIServer has worked. While the module acts on serving, it is not asked for.
-func (p *plane) apiServerStopped(_ live.MergedMachine, node *live.Node) bool {
-	return node != nil && !p.have.Machines.ActsOnServing && p.have.Kube.Plane.Parts[node.Name].APIServer.Image == ""
 }
 
 // removeMember is the step that no way leads back from, so what remains is looked at once more.

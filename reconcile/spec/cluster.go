@@ -40,8 +40,10 @@ type ClusterSpec struct {
 }
 
 // RollsMachines reports whether the spec has the control plane's machines replaced: that needs to know what is wanted of
-// them and the module that makes them.
-func (s ClusterSpec) RollsMachines() bool { return s.ControlPlane != nil && s.Terraform != nil }
+// them and the module that makes them. No spec does so before the capability acts.
+func (s ClusterSpec) RollsMachines() bool {
+	return ControlPlanes.Acts() && s.ControlPlane != nil && s.Terraform != nil
+}
 
 // CoreDNS is what is wanted of the cluster's CoreDNS.
 type CoreDNS struct {

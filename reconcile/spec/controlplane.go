@@ -57,6 +57,8 @@ type NodeRegistration struct {
 	Taints           []Taint    `json:"taints,omitzero" desc:"Taints of the Node; an empty list keeps an untainted plane untainted, omitted: as the present nodes."`
 	KubeletExtraArgs []Argument `json:"kubeletExtraArgs,omitempty" desc:"Arguments of the kubelet, as in kubeadm's v1beta4: a name may come twice."`
 	CRISocket        string     `json:"criSocket,omitzero" desc:"Socket of the container runtime."`
+	// Not in the format's first list: without it no machine with cgroup v1 can join from Kubernetes 1.35 on.
+	IgnorePreflightErrors []string `json:"ignorePreflightErrors,omitempty" unique:"true" desc:"kubeadm's checks that may fail on a machine, SystemVerification for example."`
 }
 
 // Taint keeps pods without a matching toleration away from a Node.
