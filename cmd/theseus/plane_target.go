@@ -75,6 +75,8 @@ func ownPod() kube.OwnPod {
 }
 
 // execute carries out a step of the control plane's part. Known reports whether the step is one.
+//
+//nolint:cyclop // one line per step
 func (p *controlPlane) execute(ctx context.Context, step rollout.Step) (known bool, err error) {
 	client := p.client.Interface()
 	switch act := step.Act.(type) {

@@ -96,7 +96,7 @@ func (t target) Execute(ctx context.Context, step rollout.Step) error {
 }
 
 func (t target) execute(ctx context.Context, step rollout.Step) error {
-	switch act := step.Act.(type) {
+	switch act := step.Act.(type) { //nolint:gochecksumtype // those of the control plane are in plane_target.go
 	case rollout.EnsureDNSRole:
 		return t.coredns.EnsureRole(ctx, act)
 	case rollout.CanaryDNS:

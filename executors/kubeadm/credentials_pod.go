@@ -75,15 +75,8 @@ func awaitPod(ctx context.Context, client kubernetes.Interface, name string, wit
 	told := ""
 	for {
 		pod, err := client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-		if err == nil {
-			switch pod.Status.Phase {
-			case corev1.PodSucceeded:
-				return nil
-			case corev1.PodFailed:
-				return &podFailure{why: cut(ended(pod))}
-			}
-		} else if ctx.Err() == nil && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) {
-			return podError(name, "get", err)
+		if done, err := outcome(ctx, name, pod, err); done || err != nil {
+			return err
 		}
 		if why := waitingFor(pod); why != "" && why != told && tell != nil {
 			told = why
@@ -96,6 +89,19 @@ func awaitPod(ctx context.Context, client kubernetes.Interface, name string, wit
 			return fmt.Errorf("pod %s in %s did not end within %s: %w", name, namespace, within, err)
 		}
 	}
+}
+
+// outcome reports how a pod has ended, and what a look at it that failed means.
+func outcome(ctx context.Context, name string, pod *corev1.Pod, err error) (done bool, _ error) {
+	switch {
+	case err == nil && pod.Status.Phase == corev1.PodSucceeded:
+		return true, nil
+	case err == nil && pod.Status.Phase == corev1.PodFailed:
+		return true, &podFailure{why: cut(ended(pod))}
+	case err != nil && ctx.Err() == nil && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err):
+		return false, podError(name, "get", err)
+	}
+	return false, nil
 }
 
 // ended is what a failed pod said last.

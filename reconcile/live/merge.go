@@ -35,14 +35,7 @@ func Merge(c Cluster) Merged {
 		}
 	}
 	for _, same := range []func(Machine, Node) bool{sameProvider, sameName, sameAddress} {
-		for i := range out.Machines {
-			m := &out.Machines[i]
-			for j := range c.Kube.Nodes {
-				if n := &c.Kube.Nodes[j]; m.Node == nil && !nodes[n.Name] && same(m.Machine, *n) {
-					m.Node, nodes[n.Name] = n, true
-				}
-			}
-		}
+		out.nodes(c.Kube.Nodes, nodes, same)
 	}
 	for _, n := range c.Kube.Nodes {
 		if n.ControlPlane && !nodes[n.Name] {
@@ -53,6 +46,18 @@ func Merge(c Cluster) Merged {
 		out.members(c.Etcd.Members)
 	}
 	return out
+}
+
+// nodes gives machines their Nodes by one way to tell; matched are those that have a machine.
+func (out *Merged) nodes(all []Node, matched map[string]bool, same func(Machine, Node) bool) {
+	for i := range out.Machines {
+		m := &out.Machines[i]
+		for j := range all {
+			if n := &all[j]; m.Node == nil && !matched[n.Name] && same(m.Machine, *n) {
+				m.Node, matched[n.Name] = n, true
+			}
+		}
+	}
 }
 
 func (out *Merged) members(members []Member) {

@@ -13,6 +13,8 @@ import (
 
 // Apply is the model of a step: the cluster as it will be observed once the step has worked.
 // What it was given stays as it was.
+//
+//nolint:cyclop // one line per step; those of the control plane are in applyPlane
 func Apply(step Step, have live.Cluster, now time.Time) live.Cluster {
 	have = copyCluster(have)
 	kube := have.Kube
@@ -68,7 +70,7 @@ func patchModel(d *live.DNS, act PatchDNS, now time.Time) {
 func Await(what Awaited, have live.Cluster) live.Cluster {
 	have = copyCluster(have)
 	kube := have.Kube
-	switch what {
+	switch what { //nolint:exhaustive // the others are in awaitPlane
 	case AwaitedDNSRollout:
 		r := &kube.DNS.Deployment.Rollout
 		r.ObservedGeneration, r.Updated, r.Total, r.Unavailable = r.Generation, r.Wanted, r.Wanted, 0

@@ -13,6 +13,8 @@ import (
 )
 
 // applyPlane is the model of a step of the control plane's part. It reports whether the step is one.
+//
+//nolint:cyclop // one line per step
 func applyPlane(step Step, have live.Cluster) bool {
 	kube := have.Kube
 	switch act := step.Act.(type) {

@@ -46,21 +46,25 @@ func nextPlane(want Want, have live.Cluster, now time.Time) Decision {
 	if p.settled() {
 		return p.afterwards()
 	}
+	return p.roll()
+}
+
+// roll goes on with a roll, or begins one.
+func (p *plane) roll() Decision {
 	if p.book.Pending == nil && p.book.Leaving == nil {
 		if failure := p.refuse(); failure != nil {
 			return Stalled{Failure: *failure}
 		}
-		if !have.Machines.Idle && p.halfMade() == nil {
+		if !p.have.Machines.Idle && p.halfMade() == nil {
 			return Do{Notices: p.preview(), Step: Step{
 				Subject: subjectModule, Why: "the module must plan no change of its own before machines are replaced",
 				Act: CheckModule{},
 			}}
 		}
 	}
-	if have.Etcd == nil {
-		return p.obtainCredentials()
-	}
 	switch {
+	case p.have.Etcd == nil:
+		return p.obtainCredentials()
 	case p.book.Leaving != nil:
 		return p.leave(*p.book.Leaving)
 	case p.book.Pending != nil:

@@ -56,21 +56,13 @@ func (p *plane) leave(leaving logbook.Leaving) Decision {
 	if m == nil {
 		return p.gone(leaving, member)
 	}
-	node := p.node(leaving.Node)
-	if leaving.Node == "" {
-		node = m.Node
-	}
+	node := p.leavingNode(leaving, *m)
 	if member != nil && p.wantedAgain(*m) && m.Serving && leaving.Left.IsZero() {
 		return p.stay(leaving, node)
 	}
-	if node != nil && node.Leaving == "" {
-		return Do{Step: Step{Subject: m.Name, Why: "it is marked as leaving before anything of it ends", Act: MarkLeaving{node.Name}}}
-	}
-	if node != nil && node.Ready {
-		for _, next := range []func(logbook.Leaving, live.MergedMachine, live.Node) Decision{p.leaveSelf, p.handOver, p.cordon, p.drain, p.leaveEndpoint} {
-			if d := next(leaving, *m, *node); d != nil {
-				return d
-			}
+	if node != nil {
+		if d := p.empty(leaving, *m, *node); d != nil {
+			return d
 		}
 	}
 	if member != nil {
@@ -80,6 +72,30 @@ func (p *plane) leave(leaving logbook.Leaving) Decision {
 		return Do{Step: Step{Subject: m.Name, Why: "Terraform's state has it only half", Act: DropEntry{m.Name}, Limit: p.want.Timeouts.Destroy}}
 	}
 	return Do{Step: Step{Subject: m.Name, Why: "its pods and its etcd member are gone", Act: DestroyMachine{m.Name}, Limit: p.want.Timeouts.Destroy}}
+}
+
+// empty is what is left to do on the node itself, nil when nothing is. A node that does not answer can't end its pods, so
+// nothing is waited for there.
+func (p *plane) empty(leaving logbook.Leaving, m live.MergedMachine, node live.Node) Decision {
+	if node.Leaving == "" {
+		return Do{Step: Step{Subject: m.Name, Why: "it is marked as leaving before anything of it ends", Act: MarkLeaving{node.Name}}}
+	}
+	if node.Ready {
+		for _, next := range []func(logbook.Leaving, live.MergedMachine, live.Node) Decision{p.leaveSelf, p.handOver, p.cordon, p.drain, p.leaveEndpoint} {
+			if d := next(leaving, m, node); d != nil {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// leavingNode is the Node that has to go with the machine, nil when there is none.
+func (p *plane) leavingNode(leaving logbook.Leaving, m live.MergedMachine) *live.Node {
+	if leaving.Node == "" {
+		return m.Node
+	}
+	return p.node(leaving.Node)
 }
 
 // leavingMember is the member that has to go with the machine, nil when it is gone.

@@ -51,6 +51,11 @@ func (p *plane) takeBack(pending logbook.Pending) Decision {
 			}),
 		}}
 	}
+	return p.clear(pending, m, placeholder)
+}
+
+// clear removes what is left of a machine whose member can't come back: the machine, the placeholder, the Node.
+func (p *plane) clear(pending logbook.Pending, m *live.MergedMachine, placeholder *live.Member) Decision {
 	switch {
 	case m != nil && (m.Missing || m.Broken) && m.Node == nil:
 		return Do{Step: Step{Subject: m.Name, Why: "Terraform did not make it whole", Act: DropEntry{m.Name}, Limit: p.want.Timeouts.Destroy}}
@@ -170,20 +175,21 @@ func (p *plane) strays() Decision {
 	for name, m := range p.book.Members {
 		known[m.ID] = name
 	}
-	for _, e := range slices.SortedFunc(slices.Values(p.all.Members), func(a, b live.Member) int { return strings.Compare(a.Name, b.Name) }) {
-		if slices.Contains(e.PeerURLs, placeholderURL) {
-			return p.removePlaceholder(e)
-		}
-		if name := known[e.ID.String()]; name != "" {
-			return p.removeStray(e, "its machine "+name+" is gone")
-		}
-		return Stalled{Failure: Failure{
-			Reason:  "UnknownMember",
-			Message: "etcd has " + e.Ref().String() + " at " + strings.Join(e.PeerURLs, ", ") + ", which belongs to no machine and was never recorded",
-			Remedy:  "if nothing runs there, remove it: etcdctl member remove " + e.ID.String(),
-		}}
+	if len(p.all.Members) == 0 {
+		return nil
 	}
-	return nil
+	e := slices.MinFunc(p.all.Members, func(a, b live.Member) int { return strings.Compare(a.Name, b.Name) }) // unnamed ones first
+	switch name := known[e.ID.String()]; {
+	case slices.Contains(e.PeerURLs, placeholderURL):
+		return p.removePlaceholder(e)
+	case name != "":
+		return p.removeStray(e, "its machine "+name+" is gone")
+	}
+	return Stalled{Failure: Failure{
+		Reason:  "UnknownMember",
+		Message: "etcd has " + e.Ref().String() + " at " + strings.Join(e.PeerURLs, ", ") + ", which belongs to no machine and was never recorded",
+		Remedy:  "if nothing runs there, remove it: etcdctl member remove " + e.ID.String(),
+	}}
 }
 
 // removeStray is the step that removes a member without machine, where etcd can spare it.

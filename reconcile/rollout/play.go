@@ -37,7 +37,7 @@ func Play(want Want, have live.Cluster, now time.Time) Plan {
 			have = Apply(d.Step, have, now)
 			now = now.Add(time.Second)
 		case Wait:
-			switch d.ResumedBy {
+			switch d.ResumedBy { //nolint:exhaustive // all others have a model
 			case AwaitedNothing, AwaitedHealth:
 				return plan.ended(want, d)
 			case AwaitedTime:

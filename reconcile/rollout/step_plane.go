@@ -56,11 +56,11 @@ type Note struct {
 	Name string
 }
 
-// MarkLeaving marks a node as one that Theseus removes; UnmarkLeaving takes that back and lets pods come again.
-type (
-	MarkLeaving   struct{ Node string }
-	UnmarkLeaving struct{ Node string }
-)
+// MarkLeaving marks a node as one that Theseus removes.
+type MarkLeaving struct{ Node string }
+
+// UnmarkLeaving takes the mark back and lets pods come again.
+type UnmarkLeaving struct{ Node string }
 
 // MoveLeader gives etcd's leadership to a member, before its leader goes.
 type MoveLeader struct{ To live.MemberRef }
@@ -87,11 +87,11 @@ type RemoveMember struct {
 	Machine string
 }
 
-// AddPlaceholder adds a learner that never starts, so that no other can be added; RemovePlaceholder takes it back.
-type (
-	AddPlaceholder    struct{ PeerURL string }
-	RemovePlaceholder struct{ Member live.MemberRef }
-)
+// AddPlaceholder adds a learner that never starts, so that no other can be added.
+type AddPlaceholder struct{ PeerURL string }
+
+// RemovePlaceholder takes the placeholder back.
+type RemovePlaceholder struct{ Member live.MemberRef }
 
 // DestroyMachine has Terraform destroy a machine.
 type DestroyMachine struct{ Machine string }

@@ -159,7 +159,7 @@ func (w *World) Do(step rollout.Step) error {
 	if want != have {
 		return rollout.ErrConflict
 	}
-	switch act := step.Act.(type) {
+	switch act := step.Act.(type) { //nolint:gochecksumtype // this world has CoreDNS alone
 	case rollout.EnsureDNSRole:
 		w.Role = append(w.Role, live.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list", "watch"}})
 		w.bump(&w.roleV)
@@ -207,7 +207,7 @@ func (w *World) refuses(step rollout.Step) error {
 
 // precondition is the version that an object has and the one that a step was decided on.
 func (w *World) precondition(step rollout.Step) (have, want string) {
-	switch act := step.Act.(type) {
+	switch act := step.Act.(type) { //nolint:gochecksumtype // this world has CoreDNS alone
 	case rollout.EnsureDNSRole:
 		return w.roleV, act.ResourceVersion
 	case rollout.CanaryDNS:
