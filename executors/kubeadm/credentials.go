@@ -164,8 +164,29 @@ func uploadConfiguration(node string, config kubeadmconfig.Facts, key Secret) st
 	}, "\n")
 }
 
-// openCertificates decrypts what kubeadm uploaded: AES-256-GCM, the nonce first (cmd/kubeadm/app/util/crypto/crypto.go).
+// openCertificates decrypts what kubeadm uploaded.
 func openCertificates(data map[string][]byte, key Secret) (*Credentials, error) {
+	c := &Credentials{data: data, key: key}
+	for name, into := range map[string]*[]byte{"ca.crt": &c.ca, "etcd-ca.crt": &c.etcd.certificate, "etcd-ca.key": &c.etcd.key, "ca.key": new([]byte)} {
+		sealed, ok := data[name]
+		if !ok {
+			return nil, &rollout.Failure{
+				Reason:  "CertificateKeyMissing",
+				Message: "kubeadm did not upload " + name + ": the control-plane machines do not hold the key of that CA (an external CA)",
+				Remedy:  "machines of such a cluster can't be joined without its keys, and are not supported", Elsewhere: true,
+			}
+		}
+		plain, err := unseal(sealed, key)
+		if err != nil {
+			return nil, fmt.Errorf("secret %s, key %s can't be decrypted with the key that it was made with", certsName, name)
+		}
+		*into = plain
+	}
+	return c, nil
+}
+
+// unseal decrypts one value: AES-256-GCM, the nonce first (cmd/kubeadm/app/util/crypto/crypto.go).
+func unseal(sealed []byte, key Secret) ([]byte, error) {
 	raw, err := hex.DecodeString(string(key))
 	if err != nil {
 		return nil, errors.New("the certificate key is not hexadecimal")
@@ -178,32 +199,10 @@ func openCertificates(data map[string][]byte, key Secret) (*Credentials, error) 
 	if err != nil {
 		return nil, fmt.Errorf("the certificate key: %w", err)
 	}
-	open := func(name string) ([]byte, error) {
-		sealed, ok := data[name]
-		if !ok || len(sealed) < gcm.NonceSize() {
-			return nil, &rollout.Failure{
-				Reason:  "CertificateKeyMissing",
-				Message: "kubeadm did not upload " + name + ": the control-plane machines do not hold the key of that CA (an external CA)",
-				Remedy:  "machines of such a cluster can't be joined without its keys, and are not supported", Elsewhere: true,
-			}
-		}
-		plain, err := gcm.Open(nil, sealed[:gcm.NonceSize()], sealed[gcm.NonceSize():], nil)
-		if err != nil {
-			return nil, fmt.Errorf("secret %s, key %s can't be decrypted with the key that it was made with", certsName, name)
-		}
-		return plain, nil
+	if len(sealed) < gcm.NonceSize() {
+		return nil, errors.New("too short")
 	}
-	c := &Credentials{data: data, key: key}
-	for name, into := range map[string]*[]byte{"ca.crt": &c.ca, "etcd-ca.crt": &c.etcd.certificate, "etcd-ca.key": &c.etcd.key, "ca.key": nil} {
-		plain, err := open(name)
-		if err != nil {
-			return nil, err
-		}
-		if into != nil {
-			*into = plain
-		}
-	}
-	return c, nil
+	return gcm.Open(nil, sealed[:gcm.NonceSize()], sealed[gcm.NonceSize():], nil)
 }
 
 // obtainFailure says what kept kubeadm from doing its part.

@@ -87,10 +87,14 @@ func removeObtained(ctx context.Context, client kubernetes.Interface, key Secret
 	return deleteSecret(ctx, client, obtainName)
 }
 
-// decrypts reports whether certificates were uploaded with that key.
+// decrypts reports whether certificates were uploaded with that key, all of them or what a cluster with an external CA has.
 func decrypts(data map[string][]byte, key Secret) bool {
-	_, err := openCertificates(data, key)
-	return err == nil
+	for _, sealed := range data {
+		if _, err := unseal(sealed, key); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 func deleteSecret(ctx context.Context, client kubernetes.Interface, name string) error {
