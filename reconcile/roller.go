@@ -52,6 +52,8 @@ type roll struct {
 	// conflicts and retries count failures in a row.
 	conflicts, retries int
 	waitingFor         string
+	// milestone tells that the newest step is worth a status commit.
+	milestone bool
 }
 
 func newRoll(r *Roller) *roll { return &roll{Roller: r, have: live.Cluster{Kube: &live.Kube{}}} }
@@ -107,6 +109,7 @@ func (s *roll) look(ctx context.Context) (rollout.Decision, error) {
 // work does what is decided until there is an end to report.
 func (s *roll) work(ctx context.Context, decision rollout.Decision) status.Report {
 	for {
+		s.tellMilestone(ctx, decision)
 		end, err := s.act(ctx, decision)
 		if end != nil {
 			return *end
@@ -120,6 +123,14 @@ func (s *roll) work(ctx context.Context, decision rollout.Decision) status.Repor
 			}
 			decision, err = s.look(ctx)
 		}
+	}
+}
+
+// tellMilestone commits status after a machine has come or gone. A push that fails does not stop the roll: the next one has it too.
+func (s *roll) tellMilestone(ctx context.Context, decision rollout.Decision) {
+	if s.milestone {
+		s.milestone = false
+		_ = s.Announce(ctx, s.report(decision))
 	}
 }
 

@@ -38,6 +38,7 @@ func (s *roll) do(ctx context.Context, step rollout.Step) error {
 	}
 	s.conflicts, s.retries, s.waitingFor = 0, 0, ""
 	s.trail.done(step, began, took)
+	s.milestone = step.Milestone()
 	s.Progress.Event(Event{Cluster: s.Report.Cluster, Kind: StepDone, Step: step, Took: took})
 	return nil
 }

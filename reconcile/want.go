@@ -45,7 +45,7 @@ func wantPlane(c spec.EffectiveCluster, version skew.Version) *rollout.WantPlane
 		Attempts: cp.Attempts,
 		Consent:  rollout.Consent{EmptyDir: cp.Drain.DeleteEmptyDirData, Unmanaged: cp.Drain.EvictUnmanaged, LocalVolumes: cp.Drain.LoseLocalVolumes},
 		Snapshot: c.Spec.Etcd.Snapshot != nil, RollAfter: cp.RollAfter.Time,
-		Files: slices.Clone(cp.ProvidedByImage), ApproveCSR: cp.ApproveServingCSR,
+		Files: slices.Clone(cp.ProvidedByImage), EndsTLS: c.Spec.Endpoint.Mode == "terminating", ApproveCSR: cp.ApproveServingCSR,
 	}
 	for _, f := range cp.Join.Files {
 		out.Files = append(out.Files, f.Path)

@@ -152,6 +152,14 @@ func (t target) allowed(ctx context.Context) error {
 	if err != nil {
 		return t.translate(err)
 	}
+	work := "an upgrade of CoreDNS needs"
+	if t.plane != nil {
+		more, err := t.client.MissingPlaneRights(ctx, t.plane.spec.ControlPlane.ApproveServingCSR)
+		if err != nil {
+			return t.translate(err)
+		}
+		missing, work = append(missing, more...), "replacing machines needs"
+	}
 	if len(missing) == 0 {
 		return nil
 	}
@@ -161,7 +169,7 @@ func (t target) allowed(ctx context.Context) error {
 	}
 	return &rollout.Failure{
 		Reason:    "RightsMissing",
-		Message:   "nothing is changed, because the account lacks rights that an upgrade of CoreDNS needs: " + strings.Join(texts, "; "),
+		Message:   "nothing is changed, because the account lacks rights that " + work + ": " + strings.Join(texts, "; "),
 		Remedy:    grantThem,
 		Elsewhere: true,
 	}

@@ -35,6 +35,8 @@ func applyPlane(step Step, have live.Cluster) bool {
 		kube.Plane.Parts[act.Node] = parts
 	case UpdateKubeProxy:
 		kube.KubeProxy.Image = act.Image
+		kube.KubeProxy.Rollout.Generation++
+		kube.KubeProxy.Rollout.Updated = 0
 	case DropEntry:
 		removeMachine(have, act.Machine)
 	case DestroyMachine:
@@ -202,7 +204,10 @@ func awaitPlane(what Awaited, have live.Cluster) {
 	case AwaitedEndpoint:
 		node := have.Kube.Book.Leaving.Node
 		have.Kube.Plane.Served = slices.DeleteFunc(have.Kube.Plane.Served, func(n string) bool { return n == node })
-	case AwaitedProxyRollout, AwaitedNothing, AwaitedDNSRollout, AwaitedHealth, AwaitedTime:
+	case AwaitedProxyRollout:
+		r := &have.Kube.KubeProxy.Rollout
+		r.ObservedGeneration, r.Updated, r.Total, r.Unavailable = r.Generation, r.Wanted, r.Wanted, 0
+	case AwaitedNothing, AwaitedDNSRollout, AwaitedHealth, AwaitedTime:
 	}
 }
 

@@ -95,7 +95,7 @@ func (p *plane) joined(pending logbook.Pending) Decision {
 		return Wait{Until: until, Why: fmt.Sprintf("%s must stay healthy for %s", pending.Name, p.want.StableFor), Subject: pending.Name, ResumedBy: AwaitedTime}
 	}
 	return Do{Step: Step{
-		Subject: pending.Name, Why: fmt.Sprintf("it has been healthy for %s", p.want.StableFor), Act: Note{"await-stable"},
+		Subject: pending.Name, Why: fmt.Sprintf("it has been healthy for %s", p.want.StableFor), Act: Note{noteStable},
 		Before: p.note(func(b *logbook.Book, _ *logbook.Roll) { b.Pending = nil }),
 	}}
 }

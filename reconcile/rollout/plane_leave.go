@@ -288,7 +288,7 @@ func (p *plane) gone(leaving logbook.Leaving, member *live.Member) Decision {
 	}
 	counts := count(len(p.all.Machines), "machine") + ", " + count(p.have.Etcd.Count().Voters, "voter")
 	return Do{Step: Step{
-		Subject: leaving.Name, Why: "nothing of it is left: " + counts, Act: Note{"verify"},
+		Subject: leaving.Name, Why: "nothing of it is left: " + counts, Act: Note{noteGone},
 		Before: p.note(func(b *logbook.Book, _ *logbook.Roll) {
 			b.Leaving, b.Members = nil, without(b.Members, leaving.Name)
 		}),
@@ -315,7 +315,23 @@ func (p *plane) proxy() Decision {
 			Act: UpdateKubeProxy{Image: strings.TrimSuffix(proxy.Image, tag) + want, ResourceVersion: proxy.ResourceVersion},
 		}}
 	}
-	return nil
+	return p.proxyRolledOut(*proxy)
+}
+
+// proxyRolledOut waits for kube-proxy on every node. A DaemonSet that replaces nothing by itself is its owner's to finish.
+func (p *plane) proxyRolledOut(proxy live.KubeProxy) Decision {
+	r := proxy.Rollout
+	if r.Complete() || r.Paused {
+		return nil
+	}
+	why := fmt.Sprintf("kube-proxy %s: %d of %d nodes updated, %d not available", tagOf(proxy.Image), r.Updated, r.Wanted, r.Unavailable)
+	return Wait{
+		Until: p.now.Add(healthPatience), Why: why, Subject: "daemonset/kube-proxy", ResumedBy: AwaitedProxyRollout,
+		Else: &Failure{
+			Reason: "KubeProxyNotRolledOut", Message: why,
+			Remedy: "see why its pods do not come up (kubectl -n kube-system describe pods -l k8s-app=kube-proxy); the next pass goes on",
+		},
+	}
 }
 
 // lastPart is an image reference without registry and path.

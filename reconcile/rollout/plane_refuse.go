@@ -63,6 +63,12 @@ func (p *plane) endpoint() *Failure {
 	switch host := hostOf(p.config.Endpoint); {
 	case p.config.ExternalEtcd:
 		return &Failure{Reason: "ExternalEtcd", Message: "kubeadm-config has etcd.external: a plane with an etcd of its own is not supported", Remedy: "remove controlPlane and terraform from the spec"}
+	case p.have.Kube.Plane.EndpointForeign != "" && p.have.Kube.Plane.Served == nil && !p.want.EndsTLS:
+		return &Failure{
+			Reason:  "EndpointForeign",
+			Message: fmt.Sprintf("the endpoint %s shows a certificate of no control-plane node: %s", p.have.Machines.Endpoint, p.have.Kube.Plane.EndpointForeign),
+			Remedy:  "correct endpoint in the module's output theseus; or set endpoint.mode: terminating if the load balancer ends TLS",
+		}
 	case p.config.Endpoint == "":
 		return &Failure{Reason: reason, Message: "kubeadm-config has no controlPlaneEndpoint, so clients talk to one machine's address", Remedy: remedy}
 	default:

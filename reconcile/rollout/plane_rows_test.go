@@ -89,6 +89,13 @@ func TestAPlaneIsRefusedEarly(t *testing.T) {
 		}), []string{"stalled NodeWithoutMachine", "seed-cp-3"}},
 		{"the endpoint is a machine", 3, fresh(func(_ *rollout.Want, c *live.Cluster) { config(c, "10.0.0.1:6443", "10.0.0.12:6443") }),
 			[]string{"stalled EndpointIsMachine", "seed-cp-2"}},
+		{"the endpoint is somebody else's", 3, fresh(func(_ *rollout.Want, c *live.Cluster) {
+			c.Kube.Plane.Served, c.Kube.Plane.EndpointForeign = nil, "CN=proxy.example.com"
+		}), []string{"stalled EndpointForeign", "CN=proxy.example.com"}},
+		{"the endpoint ends TLS, as the spec says", 3, fresh(func(w *rollout.Want, c *live.Cluster) {
+			w.Plane.EndsTLS = true
+			c.Kube.Plane.Served, c.Kube.Plane.EndpointForeign = nil, "CN=proxy.example.com"
+		}), []string{"check-module"}},
 		{"no endpoint", 3, fresh(func(_ *rollout.Want, c *live.Cluster) { config(c, "controlPlaneEndpoint: 10.0.0.1:6443", "") }),
 			[]string{"stalled EndpointIsMachine", "controlPlaneEndpoint"}},
 		{"external etcd", 3, fresh(func(_ *rollout.Want, c *live.Cluster) { config(c, "local:", "external:") }),
@@ -223,6 +230,14 @@ func TestAPlaneAtRest(t *testing.T) {
 			c.Etcd.Differences = []string{"seed-cp-3 does not know seed-cp-1"}
 			c.Kube.Book.Roll = &logbook.Roll{Snapshot: "x"}
 		}, []string{"stalled EtcdMembersDiffer", "seed-cp-3 does not know"}},
+		{"kube-proxy is not everywhere yet", 3, func(w *rollout.Want, c *live.Cluster) {
+			w.Plane.Image = "debian-12"
+			c.Kube.KubeProxy.Rollout = live.Rollout{Wanted: 3, Total: 3, Updated: 1, Unavailable: 1}
+		}, []string{"wait: kube-proxy v1.36.3: 1 of 3 nodes updated"}},
+		{"an image of one's own is nobody's to change", 3, func(w *rollout.Want, c *live.Cluster) {
+			w.Plane.Image = "debian-12"
+			c.Kube.KubeProxy.Image = "registry.example.com/my-proxy:1"
+		}, []string{"done: 3 control-plane machines"}},
 		{"credentials that a killed run left", 3, func(w *rollout.Want, c *live.Cluster) {
 			w.Plane.Image = "debian-12"
 			c.Kube.Plane.Credentials = true

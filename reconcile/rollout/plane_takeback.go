@@ -144,7 +144,7 @@ func (p *plane) node(name string) *live.Node {
 // forget ends the adding of a machine of which nothing is left.
 func (p *plane) forget(pending logbook.Pending, why string, failed bool) Decision {
 	return Do{Step: Step{
-		Subject: pending.Name, Why: "nothing of it is left: " + why, Act: Note{"forget-machine"},
+		Subject: pending.Name, Why: "nothing of it is left: " + why, Act: Note{noteForgotten},
 		Before: p.note(func(b *logbook.Book, _ *logbook.Roll) {
 			b.Pending = nil
 			if failed {

@@ -105,6 +105,19 @@ type DeleteNode struct{ Node string }
 // UpdateKubeProxy sets the image of DaemonSet kube-proxy.
 type UpdateKubeProxy struct{ Image, ResourceVersion string }
 
+// Milestone reports whether a machine has come or gone with the step, which is worth a status commit of its own.
+func (s Step) Milestone() bool {
+	n, ok := s.Act.(Note)
+	return ok && (n.Name == noteStable || n.Name == noteGone || n.Name == noteForgotten)
+}
+
+// Names of notes that are milestones.
+const (
+	noteStable    = "await-stable"
+	noteGone      = "verify"
+	noteForgotten = "forget-machine"
+)
+
 func (CheckModule) name() string       { return "check-module" }
 func (ObtainCredentials) name() string { return "obtain-credentials" }
 func (DeleteCredentials) name() string { return "delete-credentials" }

@@ -40,6 +40,8 @@ type WantPlane struct {
 	Files []string
 	// Taints of new Nodes; nil: those of the present ones.
 	Taints []live.Taint
+	// EndsTLS: the endpoint ends TLS by itself, so that nobody can see which API server is behind it.
+	EndsTLS bool
 	// ApproveCSR: a new kubelet's serving certificate is approved when its names match.
 	ApproveCSR bool
 }
