@@ -175,7 +175,9 @@ func joinModel(have live.Cluster) {
 	if have.Kube.Plane.Served != nil {
 		have.Kube.Plane.Served = append(have.Kube.Plane.Served, m.Name)
 	}
-	have.Etcd.Members = append(have.Etcd.Members, live.Member{ID: nextID(have.Etcd), Name: m.Name, Status: &live.MemberStatus{Leader: have.Etcd.Leader()}})
+	if have.Etcd != nil { // a process that can't see etcd yet assumes its members later
+		have.Etcd.Members = append(have.Etcd.Members, live.Member{ID: nextID(have.Etcd), Name: m.Name, Status: &live.MemberStatus{Leader: have.Etcd.Leader()}})
+	}
 }
 
 // etcdModel is the tag of etcd that a machine which joins now will run.

@@ -63,6 +63,8 @@ func (p *plane) roll() Decision {
 		}
 	}
 	switch {
+	case p.have.Etcd == nil && p.joinsUnseen():
+		return p.join(*p.book.Pending)
 	case p.have.Etcd == nil:
 		return p.obtainCredentials()
 	case p.book.Leaving != nil:
@@ -267,7 +269,14 @@ func (p *plane) problems(m live.MergedMachine) []string {
 		out = append(out, "its Node is not Ready")
 	}
 	out = append(out, p.have.Kube.Plane.Parts[m.Node.Name].Unhealthy()...)
+	return append(out, p.memberProblems(m)...)
+}
+
+// memberProblems are those of the machine's etcd member. Nothing is said of an etcd that this process can't see.
+func (p *plane) memberProblems(m live.MergedMachine) []string {
+	var out []string
 	switch e := m.Member; {
+	case p.have.Etcd == nil:
 	case e == nil:
 		out = append(out, "etcd has no member of it")
 	case e.Learner:

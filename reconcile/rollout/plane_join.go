@@ -31,6 +31,17 @@ func (p *plane) join(pending logbook.Pending) Decision {
 	return p.awaitJoined(pending, *m)
 }
 
+// joinsUnseen reports whether a machine is joining that an earlier process added. Etcd is not looked at before it is whole as
+// far as Kubernetes tells: to obtain credentials anew would take away those that it joins with.
+func (p *plane) joinsUnseen() bool {
+	pending := p.book.Pending
+	if pending == nil || pending.GivenUp != "" || !pending.Joined.IsZero() {
+		return false
+	}
+	m := p.all.Find(pending.Name)
+	return m != nil && len(p.joinProblems(*m)) > 0
+}
+
 const notWanted = "the spec wants something else by now"
 
 // awaitJoined waits for a machine to become a healthy part of the plane. Being Ready is not enough: a member that is still

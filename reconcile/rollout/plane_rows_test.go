@@ -301,6 +301,25 @@ func TestAMachineJoins(t *testing.T) {
 	checkPlane(t, []planeRow{
 		{"written down, not made", 3, func(w *rollout.Want, c *live.Cluster) { pending(c, w, time.Minute, plain) }, []string{"add-machine seed-cp-9"}},
 		{"made, without Node", 3, func(w *rollout.Want, c *live.Cluster) { pending(c, w, time.Minute, plain); asked(c) }, []string{"wait: seed-cp-9 is joining: it has no Node"}},
+		{"killed while it joins: what it joins with is not taken away", 3, func(w *rollout.Want, c *live.Cluster) {
+			pending(c, w, time.Minute, plain)
+			asked(c)
+			c.Etcd, c.Kube.Plane.Credentials = nil, true
+		}, []string{"wait: seed-cp-9 is joining: it has no Node"}},
+		{"killed while it joined: etcd is looked at once it is whole", 3, func(w *rollout.Want, c *live.Cluster) {
+			pending(c, w, time.Minute, plain)
+			up(c)
+			c.Etcd, c.Kube.Plane.Credentials = nil, true
+		}, []string{"obtain-credentials seed-cp-3"}},
+		{"killed before it was made: credentials come first", 3, func(w *rollout.Want, c *live.Cluster) {
+			pending(c, w, time.Minute, plain)
+			c.Etcd = nil
+		}, []string{"obtain-credentials seed-cp-3"}},
+		{"killed while it joins, and out of time", 3, func(w *rollout.Want, c *live.Cluster) {
+			pending(c, w, 35*time.Minute, plain)
+			asked(c)
+			c.Etcd = nil
+		}, []string{"give-up-machine seed-cp-9"}},
 		{"Ready, but a learner (k0sproject/k0smotron#1481)", 3, func(w *rollout.Want, c *live.Cluster) {
 			pending(c, w, time.Minute, plain)
 			up(c)

@@ -144,6 +144,12 @@ func TestPlansOfAPlane(t *testing.T) {
 		}},
 		{"one-to-three", 1, 3, func(w *rollout.Want, _ *live.Cluster) { w.Plane.Snapshot = true }},
 		{"three-to-one", 3, 1, func(*rollout.Want, *live.Cluster) {}},
+		{"killed-while-joining", 3, 3, func(w *rollout.Want, have *live.Cluster) {
+			w.Plane.Image = "debian-13"
+			pending(have, w, time.Minute, func(*logbook.Pending) {})
+			asked(have)
+			have.Etcd, have.Kube.Plane.Credentials, have.Machines.Idle = nil, true, false
+		}},
 		{"surge-0", 3, 3, func(w *rollout.Want, _ *live.Cluster) {
 			w.Plane.Image, w.Plane.Surge, w.Plane.Unavailable = "debian-13", 0, 1
 		}},
