@@ -49,6 +49,12 @@ variable "endpoint" {
   type        = string
 }
 
+variable "acts_on_serving" {
+  description = "false: every machine is behind the load balancer from its start, which finds out by itself which of them serve."
+  type        = bool
+  default     = true
+}
+
 # The registry: what was asked for.
 resource "terraform_data" "machine" {
   for_each = var.machines
@@ -81,9 +87,9 @@ resource "terraform_data" "server" {
   }
 }
 
-# A machine's place behind the endpoint: taken once it has joined, given up before it is drained.
+# A machine's place behind the endpoint: taken once it has joined, given up before it goes.
 resource "terraform_data" "endpoint" {
-  for_each = { for name, m in var.machines : name => m if m.role == "control-plane" && m.serving }
+  for_each = { for name, m in var.machines : name => m if m.role == "control-plane" && (m.serving || !var.acts_on_serving) }
   input = {
     url    = "${var.service}/endpoint/${each.key}"
     server = terraform_data.server[each.key].id # so that it is taken after, and given up before
@@ -106,7 +112,7 @@ output "theseus" {
     contract        = 1
     cluster         = var.cluster
     endpoint        = var.endpoint
-    acts_on_serving = true
+    acts_on_serving = var.acts_on_serving
     # The lab gives addresses when a machine is made, and terraform_data has no way to keep them: Nodes are matched by name.
     machines = { for name, m in var.machines : name => { hostname = name, addresses = [], provider_id = "" } }
     # What a machine has of the endpoint may come and go with serving, and nothing else of it.

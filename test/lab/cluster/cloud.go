@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// call sends one request to the service, and reads the JSON answer into result unless that is nil.
+// call sends one request to the service, and reads the JSON answer into result unless that is nil or the answer empty.
 func (c cloud) call(ctx context.Context, method, path string, body, result any) error {
 	var payload io.Reader
 	if body != nil {
@@ -38,7 +38,7 @@ func (c cloud) call(ctx context.Context, method, path string, body, result any) 
 	if response.StatusCode >= http.StatusBadRequest {
 		return fmt.Errorf("lab service: %s %s: %s: %s", method, path, response.Status, strings.TrimSpace(string(data)))
 	}
-	if result == nil {
+	if result == nil || len(data) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(data, result); err != nil {

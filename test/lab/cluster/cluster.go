@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,7 +24,12 @@ import (
 type Options struct {
 	Name       string // default "lab": several labs live side by side under different names
 	Kubernetes string // default parts.First
-	Root       string // cache folder; default parts.DefaultRoot()
+	// Machines are the control plane's, made when the lab is new; default 1.
+	Machines int
+	// HealthChecked: the load balancer has every machine behind it and finds out itself which of them serve. Else a
+	// machine is behind it while it is asked to serve.
+	HealthChecked bool
+	Root          string // cache folder; default parts.DefaultRoot()
 	// Binary is the lab command, started again as the lab's service. Empty: it is built from Source first.
 	Binary string
 	Source string    // the lab's module folder; default: found from the working folder upwards
@@ -46,8 +50,8 @@ type Cluster struct {
 	cloud   cloud
 }
 
-// machine is the first control-plane machine's name.
-func (c *Cluster) machine() string { return c.Name + "-cp-1" }
+// machine is the name of a new lab's control-plane machine of that number, from 1.
+func (c *Cluster) machine(n int) string { return fmt.Sprintf("%s-cp-%d", c.Name, n) }
 
 var validLab = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
 
@@ -60,6 +64,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Kubernetes == "" {
 		o.Kubernetes = parts.First
+	}
+	if o.Machines == 0 {
+		o.Machines = 1
 	}
 	if o.Out == nil {
 		o.Out = io.Discard
@@ -112,9 +119,8 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		{"node image", c.ensureImage},
 		{"network", c.ensureNetwork},
 		{"lab service", c.ensureService},
-		{"control-plane machine " + c.machine(), c.ensureMachine},
-		{"kubeadm init", c.awaitKubeconfig},
-		{"node ready", c.awaitNode},
+		{"Terraform module", c.ensureModule},
+		{fmt.Sprintf("%d control-plane machine(s)", c.options.Machines), c.ensureMachines},
 		{"CoreDNS ready, and answering through kube-proxy", c.awaitDNS},
 		{"state to go back to", c.keepOriginals},
 	} {
@@ -154,18 +160,6 @@ func (c *Cluster) ensureImage(ctx context.Context) error {
 	}
 	c.Config.Image, err = cache.NodeImage(ctx, parts.Debian12, versions)
 	return err
-}
-
-// ensureMachine asks the service for the machine and puts it behind the endpoint.
-func (c *Cluster) ensureMachine(ctx context.Context) error {
-	userData, err := c.userData()
-	if err != nil {
-		return err
-	}
-	if err := c.cloud.put(ctx, "/machines/"+c.machine(), service.MachineRequest{Image: c.Config.Image, UserData: userData}); err != nil {
-		return err
-	}
-	return c.cloud.put(ctx, "/endpoint/"+c.machine(), nil)
 }
 
 // Exec runs a command in a machine and returns its standard output.
@@ -219,7 +213,3 @@ type cloud struct{ base string }
 
 // Service is the URL of the lab's service.
 func (c *Cluster) Service() string { return "http://" + c.Config.ServiceAddress() }
-
-func (c cloud) put(ctx context.Context, path string, body any) error {
-	return c.call(ctx, http.MethodPut, path, body, nil)
-}

@@ -5,6 +5,7 @@ package cluster
 import (
 	"errors"
 	"io"
+	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -83,7 +84,7 @@ func TestUserDataIsUnderstoodByTheService(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Config = ranges(3)
-	data, err := c.userData()
+	data, err := c.initData(c.machine(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +98,33 @@ func TestUserDataIsUnderstoodByTheService(t *testing.T) {
 	}
 	if _, err := service.Script(data); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestReadRegistry(t *testing.T) {
+	for name, c := range map[string]struct {
+		state string
+		want  []string
+	}{
+		"none yet": {"", nil},
+		"empty":    {`{"version":4,"resources":[]}`, nil},
+		"two, and what else a machine has": {`{"resources":[
+			{"mode":"managed","type":"terraform_data","name":"machine","instances":[
+				{"index_key":"lab-cp-1","attributes":{"input":{"value":{"role":"control-plane","serving":true},"type":["object",{}]}}},
+				{"index_key":"lab-cp-2","attributes":{"input":{"value":{"role":"control-plane","serving":false}}}}]},
+			{"mode":"managed","type":"terraform_data","name":"server","instances":[
+				{"index_key":"lab-cp-3","attributes":{"input":{"value":{"url":"http://"}}}}]}]}`, []string{"lab-cp-1", "lab-cp-2"}},
+	} {
+		got, err := readRegistry([]byte(c.state))
+		if names := slices.Sorted(maps.Keys(got)); err != nil || !slices.Equal(names, c.want) {
+			t.Errorf("%s: %v, %v; want %v", name, names, err, c.want)
+		}
+		if m, ok := got["lab-cp-1"]; ok && (m.Role != "control-plane" || !m.Serving || got["lab-cp-2"].Serving) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got, err := readRegistry([]byte("{")); err == nil {
+		t.Errorf("nonsense gives %v", got)
 	}
 }
 

@@ -4,12 +4,10 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,42 +33,13 @@ func (c *Cluster) Client() (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// awaitKubeconfig waits for kubeadm init to end and takes the administrator's kubeconfig from the machine. Its server
-// is the endpoint: kubeadm writes controlPlaneEndpoint there.
-func (c *Cluster) awaitKubeconfig(ctx context.Context) error {
-	const unit = "lab-user-data.service"
-	err := poll(ctx, 4*time.Minute, 500*time.Millisecond, func(ctx context.Context) error {
-		state, err := c.Exec(ctx, c.machine(), "systemctl", "show", "--property=ActiveState", "--value", unit)
-		if err != nil {
-			return err
-		}
-		switch state = strings.TrimSpace(state); state {
-		case "active":
-			return nil
-		case "failed":
-			log, err := c.Exec(ctx, c.machine(), "tail", "-n", "40", "/var/log/user-data.log")
-			return &finalError{errors.Join(fmt.Errorf("the machine's user data failed; its log ends:\n%s", log), err)}
-		default:
-			return fmt.Errorf("%s is %s", unit, state)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	admin, err := c.Exec(ctx, c.machine(), "cat", "/etc/kubernetes/admin.conf")
-	if err != nil {
-		return err
-	}
-	return c.writeRaw("kubeconfig", []byte(admin))
-}
-
-func (c *Cluster) awaitNode(ctx context.Context) error {
+func (c *Cluster) awaitNode(ctx context.Context, machine string) error {
 	client, err := c.Client()
 	if err != nil {
 		return err
 	}
 	return poll(ctx, 2*time.Minute, 300*time.Millisecond, func(ctx context.Context) error {
-		node, err := client.CoreV1().Nodes().Get(ctx, c.machine(), metav1.GetOptions{})
+		node, err := client.CoreV1().Nodes().Get(ctx, machine, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

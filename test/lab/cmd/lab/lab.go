@@ -17,6 +17,8 @@ import (
 
 func up(ctx context.Context, c *command) error {
 	c.flags.StringVar(&c.options.Kubernetes, "kubernetes", parts.First, "Kubernetes version")
+	c.flags.IntVar(&c.options.Machines, "machines", 1, "control-plane machines of a new lab")
+	c.flags.BoolVar(&c.options.HealthChecked, "health-checked", false, "the load balancer finds serving machines by itself")
 	if err := c.parse(0); err != nil {
 		return err
 	}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"strings"
+	"time"
+)
+
+// ensureMachines makes the control plane, one machine after another: the first with kubeadm init, each further one with
+// kubeadm join. Once there are as many as asked for, whatever their names, nothing is done.
+func (c *Cluster) ensureMachines(ctx context.Context) error {
+	for {
+		have, err := c.registry(ctx)
+		if err != nil {
+			return err
+		}
+		if len(have) > 0 {
+			if err := c.awaitKubeconfig(ctx); err != nil {
+				return err
+			}
+		}
+		if len(have) >= c.options.Machines {
+			return nil
+		}
+		if err := c.makeMachine(ctx, have, c.machine(len(have)+1)); err != nil {
+			return err
+		}
+	}
+}
+
+// makeMachine makes one machine more and waits for its Node.
+func (c *Cluster) makeMachine(ctx context.Context, have map[string]asked, name string) error {
+	began := time.Now()
+	userData, err := c.userData(ctx, name, len(have) == 0)
+	if err != nil {
+		return err
+	}
+	machines := maps.Clone(have)
+	machines[name] = asked{
+		Role: "control-plane", Pool: "control-plane", KubernetesVersion: c.options.Kubernetes, Image: c.Config.Image,
+		Created: began.UTC().Format(time.RFC3339), Serving: true, Values: map[string]string{},
+	}
+	if err := c.apply(ctx, machines, map[string]string{name: userData}); err != nil {
+		return err
+	}
+	if err := c.awaitUserData(ctx, name); err != nil {
+		return err
+	}
+	if len(have) == 0 {
+		if err := c.awaitKubeconfig(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.awaitNode(ctx, name); err != nil {
+		return err
+	}
+	c.say("  %-48s %5.1f s", name, time.Since(began).Seconds())
+	return nil
+}
+
+// awaitUserData waits for kubeadm to end in a machine.
+func (c *Cluster) awaitUserData(ctx context.Context, machine string) error {
+	const unit = "lab-user-data.service"
+	return poll(ctx, 4*time.Minute, 500*time.Millisecond, func(ctx context.Context) error {
+		state, err := c.Exec(ctx, machine, "systemctl", "show", "--property=ActiveState", "--value", unit)
+		if err != nil {
+			return err
+		}
+		switch state = strings.TrimSpace(state); state {
+		case "active":
+			return nil
+		case "failed":
+			log, err := c.Exec(ctx, machine, "tail", "-n", "40", "/var/log/user-data.log")
+			return &finalError{errors.Join(fmt.Errorf("the machine's user data failed; its log ends:\n%s", log), err)}
+		default:
+			return fmt.Errorf("%s is %s", unit, state)
+		}
+	})
+}
+
+// awaitKubeconfig takes the administrator's kubeconfig from the first machine, once. Its server is the endpoint: kubeadm
+// writes controlPlaneEndpoint there.
+func (c *Cluster) awaitKubeconfig(ctx context.Context) error {
+	if _, err := os.Stat(c.Kubeconfig); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	first := c.machine(1)
+	if err := c.awaitUserData(ctx, first); err != nil {
+		return err
+	}
+	admin, err := c.Exec(ctx, first, "cat", "/etc/kubernetes/admin.conf")
+	if err != nil {
+		return err
+	}
+	return c.writeRaw("kubeconfig", []byte(admin))
+}
