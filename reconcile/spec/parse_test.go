@@ -290,7 +290,7 @@ func TestProblemJSON(t *testing.T) {
 // TestWarningsTellWhatTheyAreAbout: their readers sum them up, and so need more than the text.
 func TestWarningsTellWhatTheyAreAbout(t *testing.T) {
 	_, problems := spec.Parse(withFleet(
-		file("a.yaml", plain+"  baseImage: debian-12\n  workers: [{name: w, kind: terraform, replicas: 1, rollout: {maxSurge: 1}}]\n"),
+		file("a.yaml", plain+"  suspend: x\n  workers: [{name: w, kind: terraform, replicas: 1, rollout: {maxSurge: 1}}]\n"),
 		file("b.yaml", "apiVersion: teseus.dev/v1alpha1\nkind: Chart\n"),
 	))
 	var got []string
@@ -300,7 +300,7 @@ func TestWarningsTellWhatTheyAreAbout(t *testing.T) {
 		}
 	}
 	// Nothing about kubernetesVersion: it must be there, so nobody can do anything about a warning.
-	want := []string{`a.yaml "spec.baseImage" false`, `a.yaml "spec.workers" false`, `b.yaml "" true`, `fleet.yaml "spec.images" false`}
+	want := []string{`a.yaml "spec.suspend" false`, `a.yaml "spec.workers" false`, `b.yaml "" true`}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

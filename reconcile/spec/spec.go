@@ -60,9 +60,9 @@ const (
 // Acts tells whether keys of the capability are acted on by this version of Theseus. A new capability adds itself here.
 func (c Capability) Acts() bool {
 	switch c {
-	case "", MainJob:
+	case "", MainJob, ControlPlanes:
 		return true
-	case ControlPlanes, WholeClusters, Survives, Stages:
+	case WholeClusters, Survives, Stages:
 		return false
 	default:
 		return false

@@ -26,8 +26,32 @@ func validateCluster(c *parsed[Cluster]) {
 	if s.Terraform != nil {
 		validateTerraform(c.document, *s.Terraform)
 	}
+	validateMachines(c, s)
 	for i, check := range s.HealthChecks {
 		validateHealthCheck(c.document, fmt.Sprintf("spec.healthChecks[%d]", i), check)
+	}
+}
+
+// validateMachines wants what replacing the control plane's machines can't do without.
+func validateMachines(c *parsed[Cluster], s ClusterSpec) {
+	const at = "spec.controlPlane"
+	if s.ControlPlane == nil || !c.isMapping(at) {
+		return
+	}
+	if s.Terraform == nil {
+		if !c.failedBelow("spec.terraform") {
+			c.warnf(at, "nothing is done about machines, because spec.terraform names no module that makes them")
+		}
+		return
+	}
+	if s.ControlPlane.Replicas == 0 && !c.failedBelow(at+".replicas") {
+		c.errorf(at, "found no replicas; allowed: the number of control-plane machines, because none is added or removed on a guess")
+	}
+	if s.BaseImage == "" && s.Release == "" && !c.failedBelow("spec.baseImage") {
+		c.errorf(at, "found no spec.baseImage; allowed: the image that machines are made from, because a new machine needs one")
+	}
+	if s.Endpoint.Mode == "vip" {
+		c.errorf("spec.endpoint.mode", "found vip, which is not supported for replacing machines; allowed: loadBalancer, terminating")
 	}
 }
 

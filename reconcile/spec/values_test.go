@@ -49,7 +49,7 @@ func TestDurations(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	s, errs := parseOne("  controlPlane: {replicas: 3}\n  workers: [{name: a, kind: terraform, replicas: 2}]\n  terraform: {dir: infra}\n")
+	s, errs := parseOne("  baseImage: img-1\n  controlPlane: {replicas: 3}\n  workers: [{name: a, kind: terraform, replicas: 2}]\n  terraform: {dir: infra}\n")
 	if errs != "" {
 		t.Fatal(errs)
 	}
