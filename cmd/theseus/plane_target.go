@@ -179,6 +179,10 @@ func (p *controlPlane) snapshot(ctx context.Context, act rollout.SnapshotEtcd) e
 		take = func() (etcd.Snapshot, string, error) { return p.members.SnapshotToBucket(ctx, bucket, act.Name) }
 	}
 	taken, where, err := take()
+	var unusable *etcd.PlaceError
+	if errors.As(err, &unusable) {
+		return &rollout.Failure{Reason: "SnapshotNotKept", Message: unusable.Error(), Remedy: unusable.Remedy, Elsewhere: true}
+	}
 	if err != nil {
 		return err
 	}

@@ -76,19 +76,21 @@ func (c *Client) SnapshotToBucket(ctx context.Context, b Bucket, name string) (S
 	}
 	read, write := io.Pipe()
 	var s Snapshot
-	taken := make(chan struct{})
+	taken := make(chan error, 1)
 	go func() {
-		defer close(taken)
 		var err error
 		s, err = c.Snapshot(ctx, write)
 		write.CloseWithError(err) // the upload reads it, and is given up
+		taken <- err
 	}()
 	object := path.Join(b.Prefix, name)
 	_, err = store.PutObject(ctx, b.Name, object, read, -1, minio.PutObjectOptions{PartSize: partSize, ContentType: "application/octet-stream"})
 	_ = read.CloseWithError(err) // a snapshot that nobody reads ends, too
-	<-taken
+	if failed := <-taken; failed != nil && !errors.Is(failed, err) {
+		return Snapshot{}, "", failed
+	}
 	if err != nil {
-		return Snapshot{}, "", fmt.Errorf("snapshot place %s: %w; nothing was kept: check etcd.snapshot and its secret", b, err)
+		return Snapshot{}, "", &PlaceError{What: fmt.Sprintf("snapshot place %s", b), Remedy: "check etcd.snapshot and its secret", cause: err}
 	}
 	return s, "s3://" + path.Join(b.Name, object), nil
 }

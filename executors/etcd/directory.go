@@ -69,13 +69,14 @@ func (d Directory) sync() error {
 }
 
 func (d Directory) explain(err error) error {
+	what := "snapshot directory " + string(d)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("snapshot directory %s: %w; nothing was kept: make room for the size of etcd's database, or name another place in etcd.snapshot.to", string(d), err)
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("snapshot directory %s: %w; mount a volume there that Theseus may write to, or name another place in etcd.snapshot.to", string(d), err)
+		return &PlaceError{What: what, Remedy: "make room for the size of etcd's database, or name another place in etcd.snapshot.to", cause: err}
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
+		return &PlaceError{What: what, Remedy: "mount a volume there that Theseus may write to, or name another place in etcd.snapshot.to", cause: err}
 	}
 	return err
 }

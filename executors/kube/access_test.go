@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +183,10 @@ func TestExplain(t *testing.T) {
 	var forbidden *kube.ForbiddenError
 	if got := client.Explain(err); !errors.As(got, &forbidden) || !strings.Contains(got.Error(), `cannot list resource "nodes"`) {
 		t.Errorf("got %v, want a ForbiddenError with the server's words", got)
+	}
+	_, err = os.Open(filepath.Join(t.TempDir(), "gone"))
+	if got := client.Explain(err); !errors.Is(got, err) || errors.As(got, new(*kube.UnreachableError)) {
+		t.Errorf("a file that is not there: %v", got)
 	}
 	if client.Explain(nil) != nil {
 		t.Error("no error became one")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -145,6 +146,7 @@ func (c *Client) classify(err error, o operation) error {
 	var status apierrors.APIStatus
 	var inURL *url.Error
 	var network net.Error
+	var file *fs.PathError
 	switch {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("API server %s: %w", c.host, ErrUnauthenticated)
@@ -155,6 +157,8 @@ func (c *Client) classify(err error, o operation) error {
 			return &UnreachableError{Host: c.host, cause: err}
 		}
 		return err
+	case errors.As(err, &file):
+		return err // of this machine, and yet a net.Error, because each errno is
 	case errors.As(err, &inURL):
 		// Without the URL, which may carry a user and says nothing that host and operation don't.
 		return &UnreachableError{Host: c.host, cause: inURL.Err}

@@ -121,6 +121,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		{"lab service", c.ensureService},
 		{"Terraform module", c.ensureModule},
 		{fmt.Sprintf("%d control-plane machine(s)", c.options.Machines), c.ensureMachines},
+		{"kube-proxy ready", c.awaitProxy},
 		{"CoreDNS ready, and answering through kube-proxy", c.awaitDNS},
 		{"state to go back to", c.keepOriginals},
 	} {
@@ -138,28 +139,31 @@ func (c *Cluster) say(format string, args ...any) {
 }
 
 // ensureImage builds what is missing of the parts, and takes the node image's name from there.
-func (c *Cluster) ensureImage(ctx context.Context) error {
-	source := c.options.Source
-	if source == "" {
+func (c *Cluster) ensureImage(ctx context.Context) (err error) {
+	if c.options.Source == "" {
 		here, err := os.Getwd()
 		if err != nil {
 			return err
 		}
-		if source, err = parts.FindSource(here); err != nil {
+		if c.options.Source, err = parts.FindSource(here); err != nil {
 			return err
 		}
 	}
-	c.options.Source = source
-	versions, err := parts.VersionsOf(c.options.Kubernetes)
-	if err != nil {
-		return err
-	}
-	cache, err := parts.Open(c.options.Root, source, c.options.Out)
-	if err != nil {
-		return err
-	}
-	c.Config.Image, err = cache.NodeImage(ctx, parts.Debian12, versions)
+	c.Config.Image, err = c.NodeImage(ctx, parts.Debian12, c.options.Kubernetes)
 	return err
+}
+
+// NodeImage is the machine image of a Debian release and a Kubernetes version: it is built when it is missing.
+func (c *Cluster) NodeImage(ctx context.Context, release parts.Release, kubernetes string) (string, error) {
+	versions, err := parts.VersionsOf(kubernetes)
+	if err != nil {
+		return "", err
+	}
+	cache, err := parts.Open(c.options.Root, c.options.Source, c.options.Out)
+	if err != nil {
+		return "", err
+	}
+	return cache.NodeImage(ctx, release, versions)
 }
 
 // Exec runs a command in a machine and returns its standard output.

@@ -11,6 +11,9 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ensureMachines makes the control plane, one machine after another: the first with kubeadm init, each further one with
@@ -27,7 +30,7 @@ func (c *Cluster) ensureMachines(ctx context.Context) error {
 			}
 		}
 		if len(have) >= c.options.Machines {
-			return nil
+			return c.removeJoinSecrets(ctx)
 		}
 		if err := c.makeMachine(ctx, have, c.machine(len(have)+1)); err != nil {
 			return err
@@ -100,4 +103,39 @@ func (c *Cluster) awaitKubeconfig(ctx context.Context) error {
 		return err
 	}
 	return c.writeRaw("kubeconfig", []byte(admin))
+}
+
+// awaitProxy waits for kube-proxy on every machine.
+func (c *Cluster) awaitProxy(ctx context.Context) error {
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	return poll(ctx, time.Minute, 300*time.Millisecond, func(ctx context.Context) error {
+		d, err := client.AppsV1().DaemonSets(system).Get(ctx, "kube-proxy", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if s := d.Status; s.ObservedGeneration < d.Generation || s.NumberAvailable < s.DesiredNumberScheduled || s.DesiredNumberScheduled == 0 {
+			return fmt.Errorf("kube-proxy: %d of %d available", s.NumberAvailable, s.DesiredNumberScheduled)
+		}
+		return nil
+	})
+}
+
+// removeJoinSecrets deletes what let the machines join, as their maker should: it lives for hours otherwise.
+func (c *Cluster) removeJoinSecrets(ctx context.Context) error {
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	secrets := client.CoreV1().Secrets(system)
+	if err := secrets.Delete(ctx, "kubeadm-certs", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting kubeadm's certificates: %w", err)
+	}
+	err = secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
+	if err != nil {
+		return fmt.Errorf("deleting kubeadm's tokens: %w", err)
+	}
+	return nil
 }

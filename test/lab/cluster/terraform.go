@@ -89,7 +89,7 @@ func (c *Cluster) apply(ctx context.Context, machines map[string]asked, userData
 }
 
 func (c *Cluster) terraform(ctx context.Context, args ...string) error {
-	program, err := c.program(ctx)
+	program, err := c.Terraform(ctx)
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (c *Cluster) terraform(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// program is terraform, or OpenTofu where there is none.
-func (c *Cluster) program(context.Context) (string, error) {
+// Terraform is the program terraform, or OpenTofu where there is none.
+func (c *Cluster) Terraform(context.Context) (string, error) {
 	path, err := exec.LookPath("terraform")
 	if err != nil {
 		return "", fmt.Errorf("no command terraform: %w", err)

@@ -237,10 +237,3 @@ func TestUnreachableCluster(t *testing.T) {
 		t.Error("an unreachable cluster makes a commit at every pass")
 	}
 }
-
-func reset(t *testing.T, tag, corefile string) {
-	t.Helper()
-	if err := lab.ResetCoreDNS(t.Context(), tag, corefile); err != nil {
-		t.Fatal(err)
-	}
-}

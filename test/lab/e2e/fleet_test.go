@@ -21,6 +21,7 @@ type fleet struct {
 	work    string // a working copy
 	bare    string // what theseus is pointed at
 	secrets string
+	env     []string // of every run, besides this process's
 }
 
 const statusBranch = "theseus/status"
@@ -72,8 +73,14 @@ spec:
 		text += "    " + line + "\n"
 	}
 	f.write("clusters/e2e.yaml", text)
+	f.push("CoreDNS " + tag)
+}
+
+// push commits the working copy and pushes it.
+func (f *fleet) push(message string) {
+	f.t.Helper()
 	f.git(f.work, "add", "-A")
-	f.git(f.work, "-c", "user.name=Test", "-c", "user.email=test@example.com", "commit", "-q", "--allow-empty", "-m", "CoreDNS "+tag)
+	f.git(f.work, "-c", "user.name=Test", "-c", "user.email=test@example.com", "commit", "-q", "--allow-empty", "-m", message)
 	f.git(f.work, "push", "-q", "origin", "HEAD:main")
 }
 
@@ -116,7 +123,9 @@ type result struct {
 // command is a run of theseus that has not begun.
 func (f *fleet) command(args ...string) *exec.Cmd {
 	args = append(args, "--repo", f.bare, "--secrets", f.secrets)
-	return exec.CommandContext(f.t.Context(), os.Getenv("THESEUS_BIN"), args...)
+	cmd := exec.CommandContext(f.t.Context(), os.Getenv("THESEUS_BIN"), args...)
+	cmd.Env = append(os.Environ(), f.env...)
+	return cmd
 }
 
 // theseus runs the binary to its end.

@@ -34,6 +34,7 @@ type proxy struct {
 
 func newProxy(t *testing.T) *proxy {
 	t.Helper()
+	need(t)
 	config, err := clientcmd.BuildConfigFromFlags("", lab.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/theseus-gitops/theseus/test/lab/cluster"
+)
+
+// Three machines get a new base image; then a new Kubernetes, etcd and CoreDNS in one commit. From specs in Git alone,
+// while somebody writes through the endpoint.
+func TestRollThreeMachines(t *testing.T) {
+	p := newPlane(t, cluster.Options{Name: "e2e-three", Machines: 3})
+	p.rolls(wanted{kubernetes: oldVersion, image: p.image("debian-12", oldVersion), etcd: oldEtcd, coreDNS: oldTag, replicas: 3})
+}
+
+// The same with one machine, which is added to before it is taken from.
+func TestRollOneMachine(t *testing.T) {
+	p := newPlane(t, cluster.Options{Name: "e2e-one"})
+	p.rolls(wanted{kubernetes: oldVersion, image: p.image("debian-12", oldVersion), etcd: oldEtcd, coreDNS: oldTag, replicas: 1})
+}
+
+// rolls takes a plane from what it is through the two upgrades.
+func (p *plane) rolls(w wanted) {
+	p.t.Helper()
+	p.asks(w, "as it is")
+	p.fleet.run(0, "reconcile")
+	p.is(w, "Linux 12")
+
+	for _, upgrade := range []struct {
+		message, debian string
+		change          func()
+	}{
+		{"new base image", "Linux 13", func() { w.image = p.image("debian-13", oldVersion) }},
+		{"new Kubernetes, etcd and CoreDNS", "Linux 13", func() {
+			w.kubernetes, w.image, w.etcd, w.coreDNS = newVersion, p.image("debian-13", newVersion), newEtcd, newTag
+		}},
+	} {
+		upgrade.change()
+		p.asks(w, upgrade.message)
+		before := p.machines()
+		planned := p.fleet.run(10, "plan")
+		mustContain(p.t, "plan", planned.out, "add-machine", "remove-member", "destroy-machine")
+		p.roll(w, upgrade.debian, upgrade.message)
+		for _, name := range p.machines() {
+			if slices.Contains(before, name) {
+				p.t.Errorf("machine %s is still there", name)
+			}
+			mustContain(p.t, "plan", planned.out, name)
+		}
+	}
+}
+
+// roll reconciles under load until the cluster is as wanted.
+func (p *plane) roll(w wanted, debian, what string) {
+	p.t.Helper()
+	load := write(p.t, p.Kubeconfig)
+	r := p.fleet.run(0, "reconcile")
+	p.t.Logf("%s: %d failed writes", what, load.stop(p.t))
+	noSecret(p.t, "output", r.out+r.err)
+	p.is(w, debian)
+	document := p.file("status/clusters/" + p.Name + ".yaml")
+	mustContain(p.t, "status document", document, `status: "True"`, "outcome: Converged", "kubernetesVersion: "+w.kubernetes)
+	head := p.head()
+	p.fleet.run(0, "reconcile", "--detailed-exitcode")
+	if p.head() != head {
+		p.t.Error("the pass after the roll committed something")
+	}
+}
