@@ -192,7 +192,8 @@ func TestDirectory(t *testing.T) {
 		_, _ = w.Write([]byte("half of it"))
 		return &os.PathError{Op: "write", Path: "demo.db", Err: syscall.ENOSPC}
 	})
-	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "make room") {
+	var place *etcd.PlaceError
+	if !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &place) || !strings.Contains(err.Error(), dir) || !strings.Contains(place.Remedy, "make room") {
 		t.Errorf("a full disk: %v", err)
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "older" || len(files(t, dir)) != 1 {
@@ -204,7 +205,7 @@ func TestDirectory(t *testing.T) {
 		}
 	}
 	_, err = etcd.Directory(filepath.Join(dir, "none")).Keep("demo.db", func(io.Writer) error { return nil })
-	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "mount a volume") {
+	if !errors.Is(err, os.ErrNotExist) || !errors.As(err, &place) || !strings.Contains(place.Remedy, "mount a volume") {
 		t.Errorf("no such directory: %v", err)
 	}
 }
