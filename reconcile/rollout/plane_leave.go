@@ -228,50 +228,80 @@ func (p *plane) drainBlocked(m live.MergedMachine, pods []live.Evictee) Failure 
 	}
 }
 
-// leaveEndpoint sees to it that nobody is sent to an API server that is about to end.
+// leaveEndpoint sees to it that nobody is sent to an API server that is about to end, and that those who are connected to it
+// go elsewhere. It ends in order, before its etcd member: so it tells its clients to connect anew, which they do at once. Those
+// of a machine that is just destroyed wait for answers until their time is over, kubelets of workers for as long as it takes to
+// be called NotReady.
 func (p *plane) leaveEndpoint(leaving logbook.Leaving, m live.MergedMachine, node live.Node) Decision {
-	plane := p.have.Kube.Plane
-	switch {
-	case p.have.Machines.ActsOnServing && m.Serving:
-		return Do{Step: Step{Subject: m.Name, Why: "clients are no longer to be sent to it", Act: LeaveEndpoint{m.Name}, Limit: p.want.Timeouts.Destroy}}
-	case !p.have.Machines.ActsOnServing && leaving.Left.IsZero():
-		return Do{Step: Step{
-			Subject: m.Name, Why: "the endpoint finds machines by their health, so its API server ends before its etcd member",
-			Act: StopAPIServer{Node: node.Name, Image: plane.Parts[node.Name].APIServer.Image},
-			After: p.note(func(b *logbook.Book, _ *logbook.Roll) {
-				next := leaving
-				next.Left = p.now
-				b.Leaving = &next
-			}),
-		}}
-	case plane.Served != nil && plane.ServedBy(node.Name):
-		until := cmp.Or(leaving.Drained, leaving.Since).Add(endpointPatience)
-		if !p.now.Before(until) {
-			return nil // the API server ends whatever the load balancer believes, and its health check then tells it
+	if p.have.Machines.ActsOnServing {
+		if m.Serving {
+			return Do{Step: Step{Subject: m.Name, Why: "clients are no longer to be sent to it", Act: LeaveEndpoint{m.Name}, Limit: p.want.Timeouts.Destroy}}
 		}
-		return Wait{Until: until, Why: fmt.Sprintf("the endpoint still leads to %s", m.Name), Subject: m.Name, ResumedBy: AwaitedEndpoint}
+		if d := p.awaitUnserved(leaving, m, node); d != nil && leaving.Left.IsZero() {
+			return d
+		}
 	}
-	return nil
+	if !leaving.Left.IsZero() {
+		return p.awaitUnserved(leaving, m, node)
+	}
+	if member := p.leavingMember(leaving); member != nil {
+		if d := p.quorumWithout(m, *member); d != nil {
+			return d // as long as it might have to stay, it serves
+		}
+	}
+	why := "the endpoint finds machines by their health, so its API server ends before its etcd member"
+	if p.have.Machines.ActsOnServing {
+		why = "who is still connected to its API server is to go elsewhere before it ends"
+	}
+	return Do{Step: Step{
+		Subject: m.Name, Why: why,
+		Act: StopAPIServer{Node: node.Name, Image: p.have.Kube.Plane.Parts[node.Name].APIServer.Image},
+		After: p.note(func(b *logbook.Book, _ *logbook.Roll) {
+			next := leaving
+			next.Left = p.now
+			b.Leaving = &next
+		}),
+	}}
+}
+
+// awaitUnserved waits until the endpoint leads to the machine no more, with patience: its API server ends whatever the load
+// balancer believes, and its health check then tells it.
+func (p *plane) awaitUnserved(leaving logbook.Leaving, m live.MergedMachine, node live.Node) Decision {
+	plane := p.have.Kube.Plane
+	until := cmp.Or(leaving.Left, leaving.Drained, leaving.Since).Add(endpointPatience)
+	if plane.Served == nil || !plane.ServedBy(node.Name) || !p.now.Before(until) {
+		return nil
+	}
+	return Wait{Until: until, Why: fmt.Sprintf("the endpoint still leads to %s", m.Name), Subject: m.Name, ResumedBy: AwaitedEndpoint}
+}
+
+// quorumWithout waits until what remains has a quorum without the member; nil when it has.
+func (p *plane) quorumWithout(m live.MergedMachine, member live.Member) Decision {
+	left := p.have.Etcd.CountWithout(member.ID)
+	if p.have.Etcd.Confirmed && left.Quorum() && left.Settled() {
+		return nil
+	}
+	return Wait{
+		Until: p.now.Add(healthPatience), Subject: m.Name, ResumedBy: AwaitedHealth,
+		Why: fmt.Sprintf("without %s, %d of %d voters would be healthy, with %d learners", m.Name, left.Healthy, left.Voters, left.Learners),
+		Else: &Failure{
+			Reason: "EtcdNoQuorum", Message: fmt.Sprintf("the member of %s is to be removed, but of the %d voters left only %d are healthy", m.Name, left.Voters, left.Healthy),
+			Remedy: "bring the other members back; the next pass then goes on",
+		},
+	}
 }
 
 // removeMember is the step that no way leads back from, so what remains is looked at once more.
 func (p *plane) removeMember(m live.MergedMachine, member live.Member) Decision {
-	left := p.have.Etcd.CountWithout(member.ID)
-	if !p.have.Etcd.Confirmed || !left.Quorum() || !left.Settled() {
-		return Wait{
-			Until: p.now.Add(healthPatience), Subject: m.Name, ResumedBy: AwaitedHealth,
-			Why: fmt.Sprintf("without %s, %d of %d voters would be healthy, with %d learners", m.Name, left.Healthy, left.Voters, left.Learners),
-			Else: &Failure{
-				Reason: "EtcdNoQuorum", Message: fmt.Sprintf("the member of %s is to be removed, but of the %d voters left only %d are healthy", m.Name, left.Voters, left.Healthy),
-				Remedy: "bring the other members back; the next pass then goes on",
-			},
-		}
+	if d := p.quorumWithout(m, member); d != nil {
+		return d
 	}
 	if p.have.Etcd.Leader() == member.ID {
 		if to := p.successor(m); to != nil {
 			return Do{Step: Step{Subject: to.Name, Why: fmt.Sprintf("%s leads etcd again and is to go", m.Name), Act: MoveLeader{to.Ref()}}}
 		}
 	}
+	left := p.have.Etcd.CountWithout(member.ID)
 	return Do{Step: Step{
 		Subject: m.Name, Why: "what stays has a quorum: " + count(left.Healthy, "healthy voter") + fmt.Sprintf(" of %d", left.Voters),
 		Act: RemoveMember{Member: member.Ref(), Machine: m.Name},

@@ -445,6 +445,7 @@ func TestAMachineLeaves(t *testing.T) {
 	t.Parallel()
 	plain := func(*logbook.Leaving) {}
 	drained := func(l *logbook.Leaving) { l.Drained = noon }
+	left := func(l *logbook.Leaving) { l.Drained, l.Left = noon, noon }
 	node := func(c *live.Cluster, i int, edit func(n *live.Node)) { edit(&c.Kube.Nodes[i]) }
 	checkPlane(t, []planeRow{
 		{"written down, not marked", 4, func(_ *rollout.Want, c *live.Cluster) {
@@ -490,8 +491,17 @@ func TestAMachineLeaves(t *testing.T) {
 			going(c, "seed-cp-2", drained)
 			c.Machines.All[1].Serving = false
 		}, []string{"wait: the endpoint still leads to seed-cp-2"}},
-		{"the member goes last (kubernetes-sigs/cluster-api#11138)", 4, func(_ *rollout.Want, c *live.Cluster) {
+		{"nobody is sent to it any more, and who is connected is told to go", 4, func(_ *rollout.Want, c *live.Cluster) {
 			going(c, "seed-cp-2", drained)
+			c.Machines.All[1].Serving = false
+			c.Kube.Plane.Served = []string{"seed-cp-1"}
+		}, []string{"leave-endpoint seed-cp-2", "who is still connected"}},
+		{"the load balancer still sends clients to it", 4, func(_ *rollout.Want, c *live.Cluster) {
+			going(c, "seed-cp-2", drained)
+			c.Machines.All[1].Serving = false
+		}, []string{"wait: the endpoint still leads to seed-cp-2"}},
+		{"the member goes last (kubernetes-sigs/cluster-api#11138)", 4, func(_ *rollout.Want, c *live.Cluster) {
+			going(c, "seed-cp-2", left)
 			c.Machines.All[1].Serving = false
 			c.Kube.Plane.Served = []string{"seed-cp-1"}
 		}, []string{"remove-member seed-cp-2"}},
@@ -519,7 +529,7 @@ func TestAMachineLeaves(t *testing.T) {
 		}, []string{"unmark-leaving seed-cp-2"}},
 		{"wanted again, but out of the endpoint", 3, func(w *rollout.Want, c *live.Cluster) {
 			w.Plane.Image = "debian-12"
-			going(c, "seed-cp-2", drained)
+			going(c, "seed-cp-2", left)
 			c.Machines.All[1].Serving = false
 			c.Kube.Plane.Served = []string{"seed-cp-1"}
 		}, []string{"remove-member seed-cp-2"}},

@@ -33,8 +33,18 @@ type Proxy struct {
 	listen netip.AddrPort
 
 	mu    sync.Mutex
-	slots [slots]string // machine in each slot; empty when free
+	slots [slots]slot
 }
+
+// slot is a place for a machine; free without a name.
+type slot struct {
+	machine string
+	// leaving: it gets no new connections, and loses those it has when grace is over.
+	leaving bool
+}
+
+// grace is for how long a machine that leaves keeps its connections, as with a cloud's balancer.
+const grace = 15 * time.Second
 
 // Start runs haproxy until ctx ends or this process dies. Its configuration and socket are made in dir.
 func Start(ctx context.Context, dir string, listen netip.AddrPort, log io.Writer) (*Proxy, <-chan error, error) {
@@ -104,38 +114,50 @@ func (p *Proxy) ready(ctx context.Context, ended <-chan error) error {
 	}
 }
 
-// Apply sets the machines behind the endpoint. One that leaves loses its connections, as with a cloud's balancer
-// whose grace is over.
+// Apply sets the machines behind the endpoint. One that leaves gets no new connections, and loses those it has when grace is
+// over or its API server ends.
 func (p *Proxy) Apply(ctx context.Context, members map[string]netip.Addr) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, name := range p.slots {
-		if _, stays := members[name]; name == "" || stays {
+	for i, s := range p.slots {
+		if _, stays := members[s.machine]; s.machine == "" || s.leaving || stays {
 			continue
 		}
-		server := fmt.Sprintf("apiservers/slot%d", i+1)
-		if err := p.tell(ctx, "set server "+server+" state maint", "shutdown sessions server "+server); err != nil {
-			return fmt.Errorf("taking %s out of the endpoint: %w", name, err)
+		if err := p.tell(ctx, "set server "+server(i)+" state drain"); err != nil {
+			return fmt.Errorf("taking %s out of the endpoint: %w", s.machine, err)
 		}
-		p.slots[i] = ""
+		p.slots[i].leaving = true
+		time.AfterFunc(grace, func() { p.free(i) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if slices.Contains(p.slots[:], name) {
+		if slices.Contains(p.slots[:], slot{machine: name}) {
 			continue
 		}
-		i := slices.Index(p.slots[:], "")
+		i := slices.Index(p.slots[:], slot{})
 		if i < 0 {
 			return fmt.Errorf("putting %s behind the endpoint: all %d slots are taken", name, slots)
 		}
-		server := fmt.Sprintf("apiservers/slot%d", i+1)
-		err := p.tell(ctx, fmt.Sprintf("set server %s addr %s port 6443", server, members[name]),
-			"set server "+server+" health down", "set server "+server+" state ready")
+		err := p.tell(ctx, fmt.Sprintf("set server %s addr %s port 6443", server(i), members[name]),
+			"set server "+server(i)+" health down", "set server "+server(i)+" state ready")
 		if err != nil {
 			return fmt.Errorf("putting %s behind the endpoint: %w", name, err)
 		}
-		p.slots[i] = name
+		p.slots[i].machine = name
 	}
 	return nil
+}
+
+func server(i int) string { return fmt.Sprintf("apiservers/slot%d", i+1) }
+
+// free cuts what is left of a machine's connections. A slot that can't be freed stays taken: there are enough.
+func (p *Proxy) free(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	defer stop()
+	if p.tell(ctx, "set server "+server(i)+" state maint", "shutdown sessions server "+server(i)) == nil {
+		p.slots[i] = slot{}
+	}
 }
 
 // tell sends commands, one connection each, as the socket wants it.
