@@ -68,7 +68,19 @@ func (d *dns) serving() Decision {
 			Remedy:  "see why the pods fail (kubectl -n kube-system describe pods -l k8s-app=kube-dns); Theseus did not change anything here that it could put back",
 		}}
 	}
-	return Wait{Until: d.now.Add(dnsRolloutTimeout), Why: "CoreDNS " + d.to + " is there, but not all of its pods are available: " + d.rolloutState(), Subject: subjectDeployment, ResumedBy: AwaitedNothing}
+	wait := Wait{
+		Until: d.now.Add(dnsRolloutTimeout), Subject: subjectDeployment, ResumedBy: AwaitedNothing,
+		Why: "CoreDNS " + d.to + " is there, but not all of its pods are available: " + d.rolloutState(),
+	}
+	if d.kube.Book.Roll != nil {
+		// Pods that were drained from a machine come up elsewhere: the roll ends when they have.
+		wait.ResumedBy = AwaitedDNSRollout
+		wait.Else = &Failure{
+			Reason: "DNSNotServing", Message: wait.Why,
+			Remedy: "see why the pods do not come up (kubectl -n kube-system describe pods -l k8s-app=kube-dns); the next pass goes on",
+		}
+	}
+	return wait
 }
 
 // remembered is the stall from the logbook's memory of this target, with what serves instead.

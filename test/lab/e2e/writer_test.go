@@ -49,7 +49,7 @@ func write(t *testing.T, kubeconfig string) *writer {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config.Timeout, config.QPS = 5*time.Second, -1
+		config.QPS = -1
 		if !keep {
 			config.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
 				return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -84,8 +84,11 @@ func write(t *testing.T, kubeconfig string) *writer {
 }
 
 func (w *writer) one(ctx context.Context, name string, client kubernetes.Interface) {
+	const patience = 5 * time.Second
+	request, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := client.CoreV1().ConfigMaps(writerNamespace).Create(ctx, object, metav1.CreateOptions{})
+	_, err := client.CoreV1().ConfigMaps(writerNamespace).Create(request, object, metav1.CreateOptions{})
 	now := time.Now()
 	switch {
 	case ctx.Err() != nil:

@@ -137,8 +137,9 @@ func (p *Proxy) Apply(ctx context.Context, members map[string]netip.Addr) error 
 		if i < 0 {
 			return fmt.Errorf("putting %s behind the endpoint: all %d slots are taken", name, slots)
 		}
+		// A server that leaves maintenance counts as up until its first check: it is drained until it counts as down.
 		err := p.tell(ctx, fmt.Sprintf("set server %s addr %s port 6443", server(i), members[name]),
-			"set server "+server(i)+" health down", "set server "+server(i)+" state ready")
+			"set server "+server(i)+" state drain", "set server "+server(i)+" health down", "set server "+server(i)+" state ready")
 		if err != nil {
 			return fmt.Errorf("putting %s behind the endpoint: %w", name, err)
 		}

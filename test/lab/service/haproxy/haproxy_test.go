@@ -116,6 +116,12 @@ func TestMembersComeAndGo(t *testing.T) {
 	await(t, endpoint, "error") // nobody is behind it yet
 	apply(map[string]string{"a": a, "b": b})
 	await(t, endpoint, a, b)
+	apply(map[string]string{"a": a, "b": b, "boots": "127.42.0.3"}) // nothing listens there yet
+	for range 200 {
+		if _, err := ask(t.Context(), endpoint); err != nil {
+			t.Fatalf("a machine that boots was sent a client: %v", err)
+		}
+	}
 	readyB.Store(false)
 	await(t, endpoint, a)
 	readyB.Store(true)
