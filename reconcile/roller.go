@@ -54,6 +54,8 @@ type roll struct {
 	waitingFor         string
 	// milestone tells that the newest step is worth a status commit.
 	milestone bool
+	// signed tells that the logbook names this process.
+	signed bool
 }
 
 func newRoll(r *Roller) *roll { return &roll{Roller: r, have: live.Cluster{Kube: &live.Kube{}}} }
@@ -241,7 +243,7 @@ func (s *roll) end(ctx context.Context, decision rollout.Decision, over bool) st
 	// The report first: a crash between the two repeats the report, which is harmless; the other way it would be lost.
 	announced := s.Announce(ctx, report)
 	book := s.have.Kube.Book
-	book.Roll = nil
+	book.Roll, book.LockHolders = nil, nil
 	if _, done := decision.(rollout.Done); done {
 		// Originals and counts are kept after a failure: the way back may need them.
 		book.ConvergedSince, book.FailedTarget, book.Originals, book.Attempts = s.Now(), nil, nil, nil

@@ -25,6 +25,9 @@ func (s *roll) do(ctx context.Context, step rollout.Step) error {
 	if err := s.lock.Check(ctx); err != nil {
 		return err
 	}
+	if s.Target.Holder != nil && !s.signed {
+		return s.sign(ctx) // the step is decided again, for the same reason
+	}
 	// A step that has begun is finished even when the process is asked to end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(step.Limit, stepDeadline))
 	defer cancel()
@@ -66,7 +69,23 @@ func (s *roll) begin(ctx context.Context, first rollout.Step) error {
 		Started: now, Revision: s.Want.Revision, From: versionsOf(s.have),
 	}
 	book.ConvergedSince = time.Time{}
+	s.enter(&book)
 	return s.writeBook(ctx, book)
+}
+
+// sign writes this process into the logbook of a roll that an earlier one began.
+func (s *roll) sign(ctx context.Context) error {
+	book := s.have.Kube.Book
+	s.enter(&book)
+	return s.writeBook(ctx, book)
+}
+
+// enter adds this process to those that may leave a lock behind.
+func (s *roll) enter(book *logbook.Book) {
+	if s.Target.Holder != nil {
+		book.LockHolders = book.Held(s.Target.Holder())
+	}
+	s.signed = true
 }
 
 // execute does what belongs to the logbook itself and hands the rest to the cluster's executor. What must be remembered of

@@ -79,6 +79,9 @@ func ownPod() kube.OwnPod {
 //nolint:cyclop // one line per step
 func (p *controlPlane) execute(ctx context.Context, step rollout.Step) (known bool, err error) {
 	client := p.client.Interface()
+	if err := p.machines.reclaim(ctx, p.seen.Kube.Book.LockHolders, p.tell); err != nil {
+		return true, err
+	}
 	switch act := step.Act.(type) {
 	case rollout.CheckModule:
 		err = p.machines.check(ctx)

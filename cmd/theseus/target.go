@@ -15,6 +15,7 @@ import (
 	"github.com/theseus-gitops/theseus/executors/coredns"
 	"github.com/theseus-gitops/theseus/executors/kube"
 	"github.com/theseus-gitops/theseus/executors/kubeadm"
+	"github.com/theseus-gitops/theseus/executors/terraform"
 	"github.com/theseus-gitops/theseus/reconcile"
 	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
@@ -56,11 +57,11 @@ func (c connector) Connect(ctx context.Context, cluster spec.EffectiveCluster) (
 	if cluster.Spec.RollsMachines() {
 		t.plane = &controlPlane{
 			client: client, spec: cluster.Spec, secrets: c.secrets, tell: tell,
-			machines: &machines{open: func(ctx context.Context) (*opened, error) {
+			machines: &machines{open: func(ctx context.Context) (*terraform.Module, error) {
 				return openModule(ctx, cluster.Name, *cluster.Spec.Terraform, c.secrets, c.export)
 			}},
 		}
-		out.Close = t.plane.close
+		out.Close, out.Holder = t.plane.close, t.plane.machines.holder
 	}
 	out.Observer, out.Executor, out.Locker, out.Books = t, t, t, t
 	return out, nil

@@ -7,57 +7,48 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/theseus-gitops/theseus/executors/terraform"
 	"github.com/theseus-gitops/theseus/reconcile/live"
+	"github.com/theseus-gitops/theseus/reconcile/logbook"
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
 	"github.com/theseus-gitops/theseus/reconcile/spec"
 )
 
-// opened is a module in a private folder with the files of the commit.
-type opened struct {
-	*terraform.Module
-	folder string
-}
-
-// Close ends it and deletes its files.
-func (o *opened) Close() error { return errors.Join(o.Module.Close(), os.RemoveAll(o.folder)) }
-
 // openModule initialises the module that the spec names, from a commit's files as export writes them.
-func openModule(ctx context.Context, cluster string, t spec.Terraform, secrets secretSource, export func(ctx context.Context, folder string) error) (*opened, error) {
+func openModule(ctx context.Context, cluster string, t spec.Terraform, secrets secretSource, export func(ctx context.Context, folder string) error) (*terraform.Module, error) {
 	options, err := terraformOptions(ctx, cluster, t, secrets)
 	if err != nil {
 		return nil, err
 	}
-	folder, err := os.MkdirTemp("", "theseus-module-")
-	if err != nil {
-		return nil, fmt.Errorf("a folder for the module: %w", err)
-	}
-	if err := export(ctx, folder); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
-	}
-	options.Dir = filepath.Join(folder, filepath.FromSlash(t.Dir))
-	m, err := terraform.Open(ctx, options)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
-	}
-	return &opened{Module: m, folder: folder}, nil
+	options.Dir, options.Export = filepath.FromSlash(t.Dir), export
+	return terraform.Open(ctx, options)
 }
 
 // machines are a cluster's machines behind what a roll asks of them. Terraform is slow, so the state is read once and after
 // each change of ours; a plan is always made against the real state, and Terraform refuses to apply one that it outran.
 type machines struct {
-	open   func(ctx context.Context) (*opened, error)
-	module *opened
+	open   func(ctx context.Context) (*terraform.Module, error)
+	module *terraform.Module
 	state  *terraform.State
 	// idle is the state of which a plan was seen to change nothing.
 	idle mark
 	// kept is the destroy plan of a machine that was judged before its member went.
 	kept *terraform.Plan
+	// reclaimed tells that locks of dead processes of ours were looked for.
+	reclaimed bool
+	// interrupted tells that one was broken.
+	interrupted bool
 }
 
 // mark names one state.
@@ -95,7 +86,65 @@ func (m *machines) observe(ctx context.Context) (*live.Machines, error) {
 		}
 		m.state = state
 	}
-	return liveMachines(m.state, m.idle == markOf(m.state)), nil
+	out := liveMachines(m.state, m.idle == markOf(m.state))
+	out.Interrupted = m.interrupted
+	return out, nil
+}
+
+// holder is what is written down of this process before it takes a lock. The module was opened to observe.
+func (m *machines) holder() logbook.LockHolder {
+	h := m.module.Holder()
+	if pod := ownPod(); pod.UID != "" {
+		h.Pod = pod.Namespace + "/" + pod.Name + "/" + pod.UID
+	}
+	return h
+}
+
+// reclaim breaks the lock of an earlier process of ours that was killed, once, before this one takes any.
+func (m *machines) reclaim(ctx context.Context, holders []logbook.LockHolder, tell func(string)) error {
+	if m.reclaimed {
+		return nil
+	}
+	own := m.holder()
+	others := slices.DeleteFunc(slices.Clone(holders), func(h logbook.LockHolder) bool { return h.Folder == own.Folder && h.Host == own.Host })
+	broken, err := m.module.Reclaim(ctx, others, gone)
+	if err != nil {
+		return moduleFailure(err)
+	}
+	m.reclaimed = true
+	if broken != nil {
+		m.interrupted = true
+		m.refresh()
+		tell(fmt.Sprintf("broke lock %s of Terraform's state: a run of ours on %s took it at %s and was killed", broken.ID, broken.Who, broken.Created.UTC().Format(time.RFC3339)))
+		return fmt.Errorf("the lock of Terraform's state was of a killed run: %w", rollout.ErrConflict) // decided on what is seen now
+	}
+	return nil
+}
+
+// gone reports whether a holder is proved to be gone: by its pod, or else by its process.
+func gone(ctx context.Context, h logbook.LockHolder) bool {
+	if h.Pod != "" {
+		return podGone(ctx, h.Pod)
+	}
+	return terraform.Gone(h)
+}
+
+// podGone asks the cluster that this job runs in. A pod of another cluster, or one that may not be read, is not proved gone.
+func podGone(ctx context.Context, pod string) bool {
+	parts := strings.Split(pod, "/")
+	config, err := rest.InClusterConfig()
+	if err != nil || len(parts) != 3 || parts[0] != ownPod().Namespace {
+		return false
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return false
+	}
+	found, err := client.CoreV1().Pods(parts[0]).Get(ctx, parts[1], metav1.GetOptions{})
+	if err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return string(found.UID) != parts[2] || found.Status.Phase == corev1.PodSucceeded || found.Status.Phase == corev1.PodFailed
 }
 
 // liveMachines turns a state into values.

@@ -47,18 +47,25 @@ func StopAPIServer(ctx context.Context, client kubernetes.Interface, act rollout
 	}()
 	waiting, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	gone := make(chan error, 1)
+	gone, moved := make(chan error, 1), make(chan error, 1)
 	go func() { gone <- silent(waiting, answers) }()
-	// A kubelet whose API server has ended can't tell how the pod did, so either answer is enough.
-	moved := awaitPod(waiting, client, stopName, 2*time.Minute, tell)
-	var failed *podFailure
-	if errors.As(moved, &failed) && waiting.Err() == nil {
-		return fmt.Errorf("%w", &rollout.Failure{
-			Reason: "APIServerNotStopped", Message: fmt.Sprintf("the API server of node %s could not be stopped: %s", act.Node, failed.why),
-			Remedy: "move " + manifest + " out of its folder on that machine yourself; or let the Terraform module act on serving", Elsewhere: true,
-		})
+	go func() { moved <- awaitPod(waiting, client, stopName, 2*time.Minute, tell) }()
+	// A kubelet whose API server has ended can't tell how the pod did: what counts is that nobody answers any more.
+	for {
+		select {
+		case err := <-gone:
+			return err
+		case err := <-moved:
+			var failed *podFailure
+			if errors.As(err, &failed) && waiting.Err() == nil {
+				return fmt.Errorf("%w", &rollout.Failure{
+					Reason: "APIServerNotStopped", Message: fmt.Sprintf("the API server of node %s could not be stopped: %s", act.Node, failed.why),
+					Remedy: "move " + manifest + " out of its folder on that machine yourself; or let the Terraform module act on serving", Elsewhere: true,
+				})
+			}
+			moved = nil
+		}
 	}
-	return <-gone
 }
 
 // createPod waits for a pod of the same name to be gone first.

@@ -44,7 +44,7 @@ func newFolder(parent string) (*folder, error) {
 	if err := os.Rename(unlocked, path); err != nil {
 		return nil, errors.Join(fmt.Errorf("naming a private folder: %w", err), os.RemoveAll(unlocked), lock.Close())
 	}
-	for _, name := range []string{dataName, tempName} {
+	for _, name := range []string{dataName, tempName, sourceName} {
 		if err := os.Mkdir(f.file(name), 0o700); err != nil {
 			return nil, errors.Join(fmt.Errorf("making a private folder: %w", err), f.remove())
 		}
@@ -52,10 +52,11 @@ func newFolder(parent string) (*folder, error) {
 	return f, nil
 }
 
-// Folders within the folder: Terraform's own data, and what providers put into $TMPDIR.
+// Folders within the folder: Terraform's own data, what providers put into $TMPDIR, and what it runs on.
 const (
-	dataName = "data"
-	tempName = "tmp"
+	dataName   = "data"
+	tempName   = "tmp"
+	sourceName = "source"
 )
 
 func lockFile(path string, flags int) (*os.File, error) {

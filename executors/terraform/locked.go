@@ -90,18 +90,30 @@ func parseLock(detail string) (*LockedError, bool) {
 	return &held, held.ID != ""
 }
 
+// Locked gives the state's lock, nil when nobody holds it. It waits for nothing.
+func (m *Module) Locked(ctx context.Context) (*LockedError, error) {
+	// A plan asks for the lock before it asks for variables, and it gets none: it can't do more than look.
+	_, err := m.run(ctx, "plan", "-json", "-input=false", "-refresh=false", "-lock-timeout=0s")
+	if _, ok := said(err, "No value for required variable"); ok || err == nil {
+		return nil, nil //nolint:nilnil // no lock and no error
+	}
+	var held *LockedError
+	if err = m.asLocked(ctx, err); errors.As(err, &held) {
+		return held, nil
+	}
+	return nil, err
+}
+
 // Unlock breaks the state's lock if it is still the one of that ID. The caller must have proved that the lock is its
 // own and its holder is gone. The lock is looked at again first, because not every backend compares the ID (the http
 // backend is not even told it); another holder's lock is a *LockedError, no lock at all is fine.
 func (m *Module) Unlock(ctx context.Context, id string) error {
-	// A plan asks for the lock before it asks for variables, and it gets none: it can't do more than look.
-	_, err := m.run(ctx, "plan", "-json", "-input=false", "-refresh=false", "-lock-timeout=0s")
-	if _, ok := said(err, "No value for required variable"); ok || err == nil {
-		return nil
-	}
-	var held *LockedError
-	if err = m.asLocked(ctx, err); !errors.As(err, &held) || held.ID != id {
+	held, err := m.Locked(ctx)
+	if err != nil || held == nil {
 		return err
+	}
+	if held.ID != id {
+		return held
 	}
 	if _, err := m.run(ctx, "force-unlock", "-force", id); err != nil {
 		return fmt.Errorf("releasing lock %s: %w", id, err)

@@ -17,8 +17,10 @@ import (
 
 // Options say which root module is driven and how.
 type Options struct {
-	// Dir is the root module's folder.
+	// Dir is the root module's folder; below what Export writes, when that is given.
 	Dir string
+	// Export writes the files that Terraform runs on into an empty folder, which is private and goes with the Module.
+	Export func(ctx context.Context, folder string) error
 	// Binary is terraform, tofu, or a path.
 	Binary string
 	// Cluster is the name that the module's output must have, so that no other cluster's state is ever changed.
@@ -52,12 +54,13 @@ type Module struct {
 	folder  *folder
 	secrets secrets
 	plans   int
+	since   time.Time
 }
 
 // Open makes a private folder and initialises the module in it. An *UnfitError says that a person has to change
 // something: a backend without locks, a workspace that does not exist, providers that the lock file does not pin.
 func Open(ctx context.Context, o Options) (*Module, error) {
-	m, err := prepare(o)
+	m, err := prepare(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -67,15 +70,12 @@ func Open(ctx context.Context, o Options) (*Module, error) {
 	return m, nil
 }
 
-func prepare(o Options) (*Module, error) {
+func prepare(ctx context.Context, o Options) (*Module, error) {
 	if o.StopTimeout <= 0 {
 		o.StopTimeout = 30 * time.Minute
 	}
+	m := &Module{options: o, since: time.Now()}
 	var err error
-	if o.Dir, err = checkFolder(o); err != nil {
-		return nil, err
-	}
-	m := &Module{options: o}
 	if m.binary, err = exec.LookPath(o.Binary); err != nil {
 		return nil, &UnfitError{Problem: fmt.Sprintf("the program %q can't be run: %v", o.Binary, errors.Unwrap(err)), Remedy: "install it, or set spec.terraform.binary"}
 	}
@@ -90,10 +90,27 @@ func prepare(o Options) (*Module, error) {
 	if m.folder, err = newFolder(o.TempDir); err != nil {
 		return nil, err
 	}
+	if err := m.source(ctx); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
 	if m.env, err = m.environment(); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
+}
+
+// source finds the module's folder, or has it written.
+func (m *Module) source(ctx context.Context) (err error) {
+	o := &m.options
+	if o.Export != nil {
+		files := m.folder.file(sourceName)
+		if err := o.Export(ctx, files); err != nil {
+			return err
+		}
+		o.Dir = filepath.Join(files, o.Dir)
+	}
+	o.Dir, err = checkFolder(*o)
+	return err
 }
 
 // checkFolder gives the module's folder as an absolute path: commands run in it, and files are named from outside.

@@ -14,6 +14,9 @@ type Machines struct {
 	ActsOnServing bool
 	// Idle tells that a plan for the present map was seen to change nothing, by this process and for this state.
 	Idle bool
+	// Interrupted tells that this process broke the lock of an earlier one, which was killed while Terraform worked: it may
+	// have made what the state does not know.
+	Interrupted bool
 }
 
 // ControlPlanePool is the pool, and the role, of control-plane machines in the Terraform contract.

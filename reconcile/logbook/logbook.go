@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -45,6 +46,9 @@ type Book struct {
 	Leaving *Leaving `json:"leaving,omitempty"`
 	// Members are the etcd members of machines that Theseus made or adopted, by machine name.
 	Members map[string]Member `json:"members,omitempty"`
+	// LockHolders are the processes that may hold the lock of Terraform's state since the roll began, oldest first. One that
+	// was killed can't release it, and only by this it is proved to be ours.
+	LockHolders []LockHolder `json:"lockHolders,omitempty"`
 	// Fence is the Lease's transition count under which the newest write was made.
 	Fence int32 `json:"fence,omitempty"`
 
@@ -82,6 +86,35 @@ func (o Owner) String() string {
 
 // Known reports whether there is an owner.
 func (o Owner) Known() bool { return o.Cluster != "" }
+
+// LockHolder is a process that ran Terraform.
+type LockHolder struct {
+	// Host is its host's name, which Terraform writes into a lock; Boot tells two starts of one host apart.
+	Host string `json:"host"`
+	Boot string `json:"boot,omitempty"`
+	// Folder is its private folder, with a locked file in it as long as it, or a Terraform that it started, lives.
+	Folder string `json:"folder,omitempty"`
+	// Pod is the pod that it ran in, as NAMESPACE/NAME/UID; empty elsewhere.
+	Pod string `json:"pod,omitempty"`
+	// Since is when it began: no lock of its is older.
+	Since time.Time `json:"since"`
+}
+
+// mostHolders is how many are remembered. The lock can only be of one of the newest.
+const mostHolders = 10
+
+// Held is the list of holders with one more, or as it is when that is in it.
+func (b Book) Held(h LockHolder) []LockHolder {
+	if slices.ContainsFunc(b.LockHolders, h.same) {
+		return b.LockHolders
+	}
+	out := append(slices.Clone(b.LockHolders), h)
+	return out[max(0, len(out)-mostHolders):]
+}
+
+func (h LockHolder) same(other LockHolder) bool {
+	return h.Host == other.Host && h.Folder == other.Folder && h.Pod == other.Pod && h.Since.Equal(other.Since)
+}
 
 // Roll is a change under way.
 type Roll struct {
@@ -246,5 +279,5 @@ func (b Book) Format() (string, error) {
 
 func knownKeys() []string {
 	return []string{"version", "owner", "roll", "originals", "failedTarget", "convergedSince", "fence",
-		"serial", "attempts", "pending", "leaving", "members"}
+		"serial", "attempts", "pending", "leaving", "members", "lockHolders"}
 }

@@ -3,6 +3,7 @@
 package logbook_test
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func TestRoundTrip(t *testing.T) {
 // A later version writes fields that this one does not know. They must survive, also when known fields go.
 func TestUnknownFieldsSurvive(t *testing.T) {
 	t.Parallel()
-	book, err := logbook.Parse(`{"version": 1, "serial": 12, "lockHolders": [{"pid": 18446744073709551615}], "fence": 3, "roll": {"id": "x", "started": "2026-11-30T12:00:00Z", "revision": "4f1c"}}`)
+	book, err := logbook.Parse(`{"version": 1, "serial": 12, "ofALaterVersion": [{"pid": 18446744073709551615}], "fence": 3, "roll": {"id": "x", "started": "2026-11-30T12:00:00Z", "revision": "4f1c"}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +62,23 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 	}
 	if strings.Contains(text, "roll") {
 		t.Errorf("a roll that has ended is still there:\n%s", text)
+	}
+}
+
+// A process is written down once, and the list of them does not grow for ever.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	var book logbook.Book
+	at := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	holder := func(n int) logbook.LockHolder {
+		return logbook.LockHolder{Host: "h", Folder: fmt.Sprint("/tmp/", n), Since: at}
+	}
+	for n := range 12 {
+		book.LockHolders = book.Held(holder(n))
+		book.LockHolders = book.Held(holder(n))
+	}
+	if len(book.LockHolders) != 10 || book.LockHolders[0] != holder(2) || book.LockHolders[9] != holder(11) {
+		t.Errorf("holders: %+v", book.LockHolders)
 	}
 }
 

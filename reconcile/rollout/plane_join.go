@@ -21,6 +21,8 @@ func (p *plane) join(pending logbook.Pending) Decision {
 		return p.joined(pending)
 	case m == nil && !wanted:
 		return p.forget(pending, "it was not made yet, and "+notWanted, false)
+	case m == nil && p.have.Machines.Interrupted:
+		return p.giveUpMachine(pending, interrupted)
 	case m == nil:
 		return Do{Step: p.addStep(pending, nil)}
 	case !wanted:
@@ -42,7 +44,15 @@ func (p *plane) joinsUnseen() bool {
 	return m != nil && len(p.joinProblems(*m)) > 0
 }
 
-const notWanted = "the spec wants something else by now"
+// Reasons to take a machine back that are no fault of it.
+const (
+	notWanted = "the spec wants something else by now"
+	// interrupted machines get another name: what Terraform had made before it was killed, its state may not know.
+	interrupted = "Terraform was killed while it made it; look for a machine of that name which Terraform's state does not know, and delete it"
+)
+
+// faultless reports whether a machine was given up for a reason that says nothing against its target.
+func faultless(why string) bool { return why == notWanted || why == interrupted }
 
 // awaitJoined waits for a machine to become a healthy part of the plane. Being Ready is not enough: a member that is still
 // a learner, or an API server that nobody is sent to, carries nothing yet (k0sproject/k0smotron#1481).

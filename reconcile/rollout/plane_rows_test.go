@@ -300,6 +300,10 @@ func TestAMachineJoins(t *testing.T) {
 	plain := func(*logbook.Pending) {}
 	checkPlane(t, []planeRow{
 		{"written down, not made", 3, func(w *rollout.Want, c *live.Cluster) { pending(c, w, time.Minute, plain) }, []string{"add-machine seed-cp-9"}},
+		{"written down, and Terraform was killed while it made it (flux-iac/tofu-controller#531)", 3, func(w *rollout.Want, c *live.Cluster) {
+			pending(c, w, time.Minute, plain)
+			c.Machines.Interrupted = true
+		}, []string{"give-up-machine seed-cp-9", "Terraform was killed"}},
 		{"made, without Node", 3, func(w *rollout.Want, c *live.Cluster) { pending(c, w, time.Minute, plain); asked(c) }, []string{"wait: seed-cp-9 is joining: it has no Node"}},
 		{"killed while it joins: what it joins with is not taken away", 3, func(w *rollout.Want, c *live.Cluster) {
 			pending(c, w, time.Minute, plain)

@@ -67,7 +67,7 @@ func (p *plane) clear(pending logbook.Pending, m *live.MergedMachine, placeholde
 	if node := p.node(pending.Name); node != nil {
 		return Do{Step: Step{Subject: node.Name, Why: "its machine is gone", Act: DeleteNode{node.Name}}}
 	}
-	return p.forget(pending, pending.GivenUp, pending.GivenUp != notWanted)
+	return p.forget(pending, pending.GivenUp, !faultless(pending.GivenUp))
 }
 
 func (p *plane) removePlaceholder(m live.Member) Decision {
@@ -156,7 +156,7 @@ func (p *plane) forget(pending logbook.Pending, why string, failed bool) Decisio
 
 // failedAttempt counts a failed machine, and remembers the failure for the target that it was made for.
 func (p *plane) failedAttempt(b *logbook.Book, pending logbook.Pending) {
-	if pending.Target != p.want.target() || pending.GivenUp == notWanted {
+	if pending.Target != p.want.target() || faultless(pending.GivenUp) {
 		return
 	}
 	attempts := map[string]int{p.Revision: b.Attempts[p.Revision]} // counts of other specs are over

@@ -18,9 +18,9 @@ func TestRollThreeMachines(t *testing.T) {
 	p.rolls(wanted{kubernetes: oldVersion, image: p.image("debian-12", oldVersion), etcd: oldEtcd, coreDNS: oldTag, replicas: 3})
 }
 
-// The same with one machine, which is added to before it is taken from.
+// The same with one machine, which is added to before it is taken from; behind a load balancer that finds machines by itself.
 func TestRollOneMachine(t *testing.T) {
-	p := newPlane(t, cluster.Options{Name: "e2e-one"})
+	p := newPlane(t, cluster.Options{Name: "e2e-one", HealthChecked: true})
 	p.rolls(wanted{kubernetes: oldVersion, image: p.image("debian-12", oldVersion), etcd: oldEtcd, coreDNS: oldTag, replicas: 1})
 }
 

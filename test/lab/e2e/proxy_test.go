@@ -5,9 +5,12 @@
 package e2e
 
 import (
+	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/pem"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -29,13 +32,20 @@ type proxy struct {
 	at         int
 	then       func()
 	down       bool
+	match      func(r *http.Request, body []byte) bool
+	matched    func()
 	kubeconfig []byte
 }
 
 func newProxy(t *testing.T) *proxy {
 	t.Helper()
 	need(t)
-	config, err := clientcmd.BuildConfigFromFlags("", lab.Kubeconfig)
+	return newProxyFor(t, lab.Kubeconfig)
+}
+
+func newProxyFor(t *testing.T, kubeconfig string) *proxy {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +59,7 @@ func newProxy(t *testing.T) *proxy {
 	}
 	p := &proxy{}
 	backend := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Rewrite: func(r *httputil.ProxyRequest) { p.watched(r.Out); r.SetURL(target) },
 		// HTTP/1.1 only: port-forwards are upgrades.
 		Transport:      p.cuttable(&http.Transport{TLSClientConfig: tlsConfig, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}),
 		FlushInterval:  -1,
@@ -76,6 +86,33 @@ func (p *proxy) after(n int, then func()) {
 	p.writes, p.at, p.then = nil, n, then
 }
 
+// when arms the proxy: then runs, once, after a write that matches has taken effect and before its answer goes back.
+func (p *proxy) when(match func(r *http.Request, body []byte) bool, then func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.match, p.matched = match, then
+}
+
+// watched marks a write that is waited for.
+func (p *proxy) watched(r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.match == nil || r.Method == http.MethodGet || r.Body == nil {
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the API server will say so
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if p.match(r, body) {
+		p.match = nil
+		*r = *r.WithContext(context.WithValue(r.Context(), watchedKey{}, true))
+	}
+}
+
+type watchedKey struct{}
+
 // last names the newest write.
 func (p *proxy) last() string {
 	p.mu.Lock()
@@ -89,6 +126,9 @@ func (p *proxy) last() string {
 // answered hears of every answer. Leases don't count: they are renewed by the clock. Nor do questions about rights: they
 // are sent as writes, but change nothing.
 func (p *proxy) answered(r *http.Request) {
+	if r.Context().Value(watchedKey{}) != nil {
+		p.matched()
+	}
 	path := r.URL.Path
 	if r.Method == http.MethodGet || strings.Contains(path, "/leases") || strings.HasSuffix(path, "/selfsubjectaccessreviews") || strings.HasSuffix(path, "/portforward") {
 		return
