@@ -21,7 +21,7 @@ build: ## Build bin/theseus
 	go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/theseus ./cmd/theseus
 
 .PHONY: demo
-demo: build ## Upgrade CoreDNS of a real cluster on this machine from a Git repository, and show it
+demo: build ## Upgrade a real three-machine control plane on this machine from a Git repository, and show it
 	test/lab/demo.sh
 
 .PHONY: demo-down
@@ -36,8 +36,8 @@ test: lint unit e2e ## Lint, unit and integration tests, and the core scenarios 
 test-full: lint unit e2e-full fuzz ## All of the above, the longer matrices in the lab, and the fuzz targets
 
 .PHONY: unit
-unit: envtest ## Unit and integration tests: real Git servers, a real API server
-	KUBEBUILDER_ASSETS="$$(go run -C test/lab ./cmd/parts envtest)" go test -race -shuffle=on ./...
+unit: envtest tofu ## Unit and integration tests: real Git servers, a real API server, Terraform and OpenTofu
+	KUBEBUILDER_ASSETS="$$(go run -C test/lab ./cmd/parts envtest)" THESEUS_TOFU="$$(go run -C test/lab ./cmd/parts tofu)" go test -race -shuffle=on ./...
 	go test -C test/lab ./parts/... ./service/... ./cluster/...
 
 .PHONY: e2e
@@ -51,6 +51,10 @@ e2e-full: build parts ## The core scenarios and the longer matrices
 .PHONY: envtest
 envtest: ## Build the API server that integration tests use
 	go run -C test/lab ./cmd/parts envtest >/dev/null
+
+.PHONY: tofu
+tofu: ## Build OpenTofu, which tests run beside terraform
+	go run -C test/lab ./cmd/parts tofu >/dev/null
 
 .PHONY: engine
 engine: ## Start Docker Engine when none answers

@@ -13,26 +13,34 @@ import (
 	"github.com/theseus-gitops/theseus/executors/terraform"
 )
 
-// withTerraform runs a test with the real terraform, from PATH or $THESEUS_TERRAFORM, and with OpenTofu when $THESEUS_TOFU
-// names it.
+// programs are the Terraforms that tests run: terraform from PATH, and the OpenTofu that $THESEUS_TOFU names. Neither is reason
+// to skip, and one that is named and can't be run to fail.
+func programs(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	if path, err := exec.LookPath("terraform"); err == nil {
+		out = append(out, path)
+	}
+	if tofu := os.Getenv("THESEUS_TOFU"); tofu != "" {
+		path, err := exec.LookPath(tofu)
+		if err != nil {
+			t.Fatalf("$THESEUS_TOFU: %v", err)
+		}
+		out = append(out, path)
+	}
+	if len(out) == 0 {
+		t.Skip("neither terraform in PATH nor OpenTofu in $THESEUS_TOFU: make unit builds the latter")
+	}
+	return out
+}
+
+// withTerraform runs a test with each of the programs.
 func withTerraform(t *testing.T, test func(y *yard)) {
 	t.Helper()
-	program := os.Getenv("THESEUS_TERRAFORM")
-	if program == "" {
-		program = "terraform"
-	}
-	programs := []string{program}
-	if tofu := os.Getenv("THESEUS_TOFU"); tofu != "" {
-		programs = append(programs, tofu)
-	}
 	t.Parallel()
-	for _, name := range programs {
-		t.Run(filepath.Base(name), func(t *testing.T) {
+	for _, path := range programs(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			path, err := exec.LookPath(name)
-			if err != nil {
-				t.Skipf("no %s here: install it, or set THESEUS_TERRAFORM", name)
-			}
 			test(newYard(t, path))
 		})
 	}

@@ -25,15 +25,17 @@ if [[ ${1:-} == down ]]; then
 fi
 
 began=$SECONDS
-say "A real kubeadm cluster: v1.36.3, etcd 3.6.16, CoreDNS v1.14.2 (built from source the first time)"
-lab up --name demo
+say "A real kubeadm cluster, three control-plane machines made by Terraform: v1.36.3, etcd 3.6.16, CoreDNS v1.14.2 (built from source the first time)"
+parts() { go run -C test/lab ./cmd/parts "$@"; }
+parts all >/dev/null
+lab up --name demo --machines 3
 built=$((SECONDS - began))
 if [[ -e $demo ]]; then
   echo "the fleet repository of an earlier demo is replaced: $demo"
   rm -rf "$demo"
 fi
-mkdir -p "$demo/secrets/seed-dev-1"
-install -m 600 "$(lab kubeconfig --name demo)" "$demo/secrets/seed-dev-1/kubeconfig"
+mkdir -p "$demo/secrets/demo" "$demo/snapshots"
+install -m 600 "$(lab kubeconfig --name demo)" "$demo/secrets/demo/kubeconfig"
 
 say "A Corefile as people write them: comments, own indentation, a stub zone"
 cat >"$demo/Corefile" <<'COREFILE'
@@ -66,48 +68,84 @@ COREFILE
 lab reset-coredns --name demo --tag v1.14.2 --corefile "$demo/Corefile"
 cat "$demo/Corefile"
 
-say "A fleet repository: one fleet, one cluster, and what is wanted of it"
+say "A fleet repository: the Terraform module that made the machines, one fleet, one cluster, and what is wanted of it"
 git init -q --bare -b main "$demo/fleet.git"
 git clone -q "$demo/fleet.git" "$demo/fleet" 2>/dev/null
-mkdir "$demo/fleet/clusters"
-cat >"$demo/fleet/fleet.yaml" <<'FLEET'
+mkdir -p "$demo/fleet/clusters" "$demo/fleet/infra"
+module=$(lab module --name demo)
+cp "$module/main.tf" "$module/lab.tfvars" "$demo/fleet/infra/"
+service=$(sed -n 's/^service = "\(.*\)"$/\1/p' "$module/lab.tfvars")
+terraform=terraform
+command -v terraform >/dev/null || terraform=$(parts tofu)
+cat >"$demo/fleet/fleet.yaml" <<FLEET
 apiVersion: theseus.dev/v1alpha1
 kind: Fleet
 spec:
   stages:
   - name: dev
     selector: {matchLabels: {stage: dev}}
+  images:
+    debian-12-v1.36.3: {lab: "$(parts node)"}
+    debian-13-v1.37.2: {lab: "$(parts --kubernetes v1.37.2 --debian debian-13 node)"}
 FLEET
-cat >"$demo/fleet/clusters/seed-dev-1.yaml" <<'CLUSTER'
+cat >"$demo/fleet/clusters/demo.yaml" <<CLUSTER
 apiVersion: theseus.dev/v1alpha1
 kind: Cluster
 metadata:
-  name: seed-dev-1
+  name: demo
   labels: {stage: dev}
 spec:
   kubernetesVersion: v1.36.3
-  baseImage: debian-12
+  baseImage: debian-12-v1.36.3
+  place: lab
   access:
-    kubeconfig: {secretRef: {name: seed-dev-1, key: kubeconfig}}
+    kubeconfig: {secretRef: {name: demo, key: kubeconfig}}
   coreDNS:
-    imageTag: v1.14.6
+    imageTag: v1.14.2
+  etcd:
+    imageTag: 3.6.16-0
+    snapshot: {to: $demo/snapshots}
+  controlPlane:
+    replicas: 3
+    rollout: {stableFor: 10s}
+    join:
+      # The lab's machines have no kernel configuration that kubeadm could look at.
+      nodeRegistration: {ignorePreflightErrors: [SystemVerification]}
+  terraform:
+    dir: infra
+    binary: $terraform
+    varFiles: [lab.tfvars]
+    backendConfig:
+      address: $service/state/demo
+      lock_address: $service/state/demo
+      unlock_address: $service/state/demo
 CLUSTER
-git -C "$demo/fleet" add -A
 git -C "$demo/fleet" config user.name Demo
 git -C "$demo/fleet" config user.email demo@example.com
-git -C "$demo/fleet" commit -q -m "seed-dev-1: CoreDNS v1.14.6"
-git -C "$demo/fleet" push -q origin HEAD:main
+commit() { git -C "$demo/fleet" add -A && git -C "$demo/fleet" commit -q -m "$1" && git -C "$demo/fleet" push -q origin HEAD:main; }
+commit "demo: as it is"
 cat "$demo/fleet/fleet.yaml"
 echo ---
-cat "$demo/fleet/clusters/seed-dev-1.yaml"
+cat "$demo/fleet/clusters/demo.yaml"
 
 theseus() { show bin/theseus "$@" --repo "$demo/fleet.git" --secrets "$demo/secrets"; }
+
+say "The spec says what runs: there is nothing to do"
+theseus reconcile
+
+say "The upgrade, as a commit: base image, Kubernetes, etcd and CoreDNS"
+sed -i -e 's/kubernetesVersion: .*/kubernetesVersion: v1.37.2/' -e 's/baseImage: .*/baseImage: debian-13-v1.37.2/' \
+  -e 's/imageTag: v1.14.2/imageTag: v1.14.6/' -e 's/imageTag: 3.6.16-0/imageTag: 3.7.3-0/' "$demo/fleet/clusters/demo.yaml"
+commit "demo: Debian 13, Kubernetes v1.37.2, etcd 3.7.3, CoreDNS v1.14.6"
+show git -C "$demo/fleet" show --format='%h %s' -U0
 
 say "What would be done, and why"
 theseus plan || [[ $? == 10 ]]
 
-say "Do it"
+say "Do it: a new machine joins, an old one goes, three times; then kube-proxy and CoreDNS"
+rolled=$SECONDS
 theseus reconcile
+rolled=$((SECONDS - rolled))
 
 say "The same again: nothing to do, nothing written"
 theseus reconcile
@@ -115,6 +153,7 @@ theseus reconcile
 say "What Git knows now: branch theseus/status"
 show git -C "$demo/fleet.git" log --stat --format='%h %s' theseus/status
 show git -C "$demo/fleet.git" show theseus/status:status/README.md
+theseus machines demo
 
 say "The Corefile in the cluster, compared with the one from the beginning"
 lab corefile --name demo >"$demo/Corefile.after"
@@ -124,12 +163,13 @@ theseus status
 
 cat <<END
 
-The demo took $((SECONDS - began)) s, $built s of them for the cluster. Look further:
-  git --no-pager -C $demo/fleet.git show theseus/status:status/clusters/seed-dev-1.yaml
-  export KUBECONFIG=$demo/secrets/seed-dev-1/kubeconfig      # for kubectl
-Upgrade by commit: v1.14.2 is the way back, v1.14.8 never starts, v1.14.7 convinces its canary and then crashes
-  sed -i 's/imageTag: .*/imageTag: v1.14.2/' $demo/fleet/clusters/seed-dev-1.yaml
-  git -C $demo/fleet commit -qam "seed-dev-1: another CoreDNS" && git -C $demo/fleet push -q origin HEAD:main
+The demo took $((SECONDS - began)) s: $built s for the cluster, $rolled s for the roll. Look further:
+  git --no-pager -C $demo/fleet.git show theseus/status:status/clusters/demo.yaml
+  export KUBECONFIG=$demo/secrets/demo/kubeconfig      # for kubectl
+Go on by commit: other controlPlane.values replace the machines again, replicas: 1 removes two of them, coreDNS.imageTag v1.14.2 is
+the way back, v1.14.8 never starts, v1.14.7 convinces its canary and then crashes
+  sed -i 's/replicas: 3/replicas: 1/' $demo/fleet/clusters/demo.yaml
+  git -C $demo/fleet commit -qam "demo: one machine" && git -C $demo/fleet push -q origin HEAD:main
   bin/theseus plan --repo $demo/fleet.git --secrets $demo/secrets
   bin/theseus reconcile --repo $demo/fleet.git --secrets $demo/secrets
 Take it down, with the fleet repository and your changes in it: make demo-down

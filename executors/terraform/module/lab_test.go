@@ -3,6 +3,7 @@
 package module_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -16,16 +17,18 @@ const labExample = "../../../examples/terraform/lab"
 
 // workspace is a copy of a module in which the real Terraform runs.
 type workspace struct {
-	t   *testing.T
-	dir string
+	t       *testing.T
+	dir     string
+	program string
 }
 
 func newWorkspace(t *testing.T, from string) workspace {
 	t.Helper()
-	if _, err := exec.LookPath("terraform"); err != nil {
-		t.Fatalf("this test runs the real Terraform (1.4 or newer) and curl, and neither may be missing: %v", err)
+	program, err := exec.LookPath(cmp.Or(os.Getenv("THESEUS_TOFU"), "terraform"))
+	if err != nil {
+		t.Fatalf("this test runs the real Terraform (1.4 or newer), or the OpenTofu that $THESEUS_TOFU names, and curl: %v", err)
 	}
-	w := workspace{t: t, dir: t.TempDir()}
+	w := workspace{t: t, dir: t.TempDir(), program: program}
 	if err := os.CopyFS(w.dir, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +48,7 @@ func (w workspace) write(name string, content any) {
 
 func (w workspace) terraform(args ...string) string {
 	w.t.Helper()
-	cmd := exec.CommandContext(w.t.Context(), "terraform", args...)
+	cmd := exec.CommandContext(w.t.Context(), w.program, args...)
 	cmd.Dir = w.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1"}
 	var stdout, stderr strings.Builder

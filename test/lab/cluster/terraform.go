@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/theseus-gitops/theseus/test/lab/parts"
 )
 
 // The lab's machines are made by Terraform, from the module that the repository gives as its smallest example: so a lab
@@ -49,6 +51,9 @@ func (c *Cluster) Module() (map[string]string, error) {
 	}, nil
 }
 
+// ModuleDir is the folder with the module.
+func (c *Cluster) ModuleDir() string { return filepath.Join(c.Dir, moduleFolder) }
+
 // BackendConfig is where the lab's Terraform state is.
 func (c *Cluster) BackendConfig() map[string]string {
 	state := c.Service() + "/state/" + c.Name
@@ -61,7 +66,7 @@ func (c *Cluster) ensureModule(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(c.Dir, moduleFolder), 0o700); err != nil {
+	if err := os.MkdirAll(c.ModuleDir(), 0o700); err != nil {
 		return fmt.Errorf("making the module's folder: %w", err)
 	}
 	for name, text := range files {
@@ -98,7 +103,7 @@ func (c *Cluster) terraform(ctx context.Context, args ...string) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir = filepath.Join(c.Dir, moduleFolder)
+	cmd.Dir = c.ModuleDir()
 	cmd.Env = append(os.Environ(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE="+filepath.Join(c.Dir, "terraform.rc"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %s: %w\n%s", filepath.Base(program), args[0], err, bytes.TrimSpace(out))
@@ -107,12 +112,15 @@ func (c *Cluster) terraform(ctx context.Context, args ...string) error {
 }
 
 // Terraform is the program terraform, or OpenTofu where there is none.
-func (c *Cluster) Terraform(context.Context) (string, error) {
-	path, err := exec.LookPath("terraform")
-	if err != nil {
-		return "", fmt.Errorf("no command terraform: %w", err)
+func (c *Cluster) Terraform(ctx context.Context) (string, error) {
+	if path, err := exec.LookPath("terraform"); err == nil {
+		return path, nil
 	}
-	return path, nil
+	cache, err := parts.Open(c.options.Root, c.options.Source, c.options.Out)
+	if err != nil {
+		return "", err
+	}
+	return cache.Tofu(ctx)
 }
 
 // registry reads from the state which machines were asked for. There may be no state yet.

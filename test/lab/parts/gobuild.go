@@ -128,6 +128,29 @@ func CNI(version string) Part {
 	}.part("cni", "1 min")
 }
 
+// tofuVersion is the OpenTofu that tests run beside Terraform, and the lab where there is no Terraform.
+const tofuVersion = "v1.12.6"
+
+// Tofu is OpenTofu.
+func Tofu() Part {
+	return goProgram{
+		folder: "opentofu", version: tofuVersion,
+		packages: map[string]string{tofuProgram: "github.com/opentofu/opentofu/cmd/tofu"},
+		stamps:   map[string]string{"github.com/opentofu/opentofu/version.dev": "no"},
+	}.part("opentofu", "4 min")
+}
+
+const tofuProgram = "tofu"
+
+// Tofu returns the path of OpenTofu, building it if needed.
+func (c *Cache) Tofu(ctx context.Context) (string, error) {
+	dir, err := c.Get(ctx, Tofu())
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, tofuProgram), nil
+}
+
 // Programs are the lab's own programs that run in containers: pause, which holds a
 // pod's namespaces, and brokencoredns, which a test's bad version consists of.
 func Programs() Part {

@@ -71,6 +71,18 @@ func kubeconfig(_ context.Context, c *command) error {
 	return err
 }
 
+func module(_ context.Context, c *command) error {
+	if err := c.parse(0); err != nil {
+		return err
+	}
+	lab, err := cluster.Load(c.options)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.out, lab.ModuleDir())
+	return err
+}
+
 func machineExec(ctx context.Context, c *command) error {
 	if err := c.parse(-1); err != nil {
 		return err

@@ -24,6 +24,7 @@ const usage = `Usage: lab COMMAND [flags]
   down          remove all of it; built parts stay
   status        say what is there
   kubeconfig    print the path of the administrator's kubeconfig
+  module        print the folder of the Terraform module that made the machines
   machine-exec  MACHINE -- COMMAND ...: run a command in a machine
   reset-coredns put CoreDNS back: --tag TAG, --corefile FILE (default: kubeadm's own)
   corefile      print the Corefile that is in the cluster
@@ -51,7 +52,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	commands := map[string]func(context.Context, *command) error{
-		"up": up, "down": down, "status": status, "kubeconfig": kubeconfig,
+		"up": up, "down": down, "status": status, "kubeconfig": kubeconfig, "module": module,
 		"machine-exec": machineExec, "reset-coredns": resetCoreDNS, "corefile": corefile, "engine": engine, "service": serve,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {

@@ -23,9 +23,10 @@ Builds what is missing of the lab's parts into the cache folder
 ($THESEUS_LAB_CACHE, default theseus-lab in the user's cache folder).
 What was built is printed on standard output, progress on standard error.
 
-  all       all that a lab cluster needs, and envtest
+  all       all that the lab's scenarios and the tests need, whatever the flags
   node      the machine image; prints its name in Docker
   envtest   etcd and kube-apiserver for envtest; prints their folder
+  tofu      OpenTofu; prints its path
   list      what the cache holds
 
 `
@@ -69,18 +70,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	switch flags.Arg(0) {
 	case "all":
-		return all(ctx, cache, versions, release, stdout, stderr)
+		return all(ctx, cache, stdout, stderr)
 	case "node":
 		image, err := cache.NodeImage(ctx, release, versions)
 		return printed(stdout, image, err)
 	case "envtest":
 		dir, err := cache.Envtest(ctx, versions)
 		return printed(stdout, dir, err)
+	case "tofu":
+		path, err := cache.Tofu(ctx)
+		return printed(stdout, path, err)
 	case "list":
 		return list(cache, stdout)
 	default:
 		flags.Usage()
-		return fmt.Errorf("command %q: want all, node, envtest or list", flags.Arg(0))
+		return fmt.Errorf("command %q: want all, node, envtest, tofu or list", flags.Arg(0))
 	}
 }
 
@@ -100,13 +104,29 @@ func open(stderr io.Writer) (*parts.Cache, error) {
 	return parts.Open(root, source, stderr)
 }
 
-func all(ctx context.Context, cache *parts.Cache, versions parts.Versions, release parts.Release, stdout, stderr io.Writer) error {
-	dir, err := cache.Envtest(ctx, versions)
-	if err = printed(stdout, "envtest "+dir, err); err == nil {
-		var image string
-		image, err = cache.NodeImage(ctx, release, versions)
-		err = printed(stdout, "node "+image, err)
-	}
+func all(ctx context.Context, cache *parts.Cache, stdout, stderr io.Writer) error {
+	err := func() error {
+		for _, m := range parts.Machines() {
+			versions, err := parts.VersionsOf(m.Kubernetes)
+			if err != nil {
+				return err
+			}
+			image, err := cache.NodeImage(ctx, m.Release, versions)
+			if err := printed(stdout, "node "+image, err); err != nil {
+				return err
+			}
+		}
+		first, err := parts.VersionsOf(parts.First)
+		if err != nil {
+			return err
+		}
+		dir, err := cache.Envtest(ctx, first)
+		if err := printed(stdout, "envtest "+dir, err); err != nil {
+			return err
+		}
+		tofu, err := cache.Tofu(ctx)
+		return printed(stdout, "tofu "+tofu, err)
+	}()
 	return errors.Join(err, timings(stderr, cache.Reports()))
 }
 

@@ -16,7 +16,7 @@ func TestRunRefusesWhatItDoesNotKnow(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no command": {nil, "want all, node, envtest or list"},
+		"no command": {nil, "want all, node, envtest, tofu or list"},
 		"command":    {[]string{"everything"}, `"everything"`},
 		"kubernetes": {[]string{"-kubernetes=v1.2.3", "list"}, `"v1.2.3"`},
 		"debian":     {[]string{"-debian=debian-3", "list"}, `"debian-3"`},
