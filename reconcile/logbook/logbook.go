@@ -162,9 +162,11 @@ type Leaving struct {
 	Node     string    `json:"node,omitempty"`
 	MemberID string    `json:"memberID,omitempty"`
 	Since    time.Time `json:"since"`
-	// Drained is when its pods were gone, Left when its API server was stopped; zero before.
-	Drained time.Time `json:"drained,omitzero"`
-	Left    time.Time `json:"left,omitzero"`
+	// Draining is since when its pods are evicted, anew after each time that this took too long; Drained is when they were
+	// gone, Left when its API server was stopped; zero before.
+	Draining time.Time `json:"draining,omitzero"`
+	Drained  time.Time `json:"drained,omitzero"`
+	Left     time.Time `json:"left,omitzero"`
 }
 
 // Member is an etcd member as it was recorded.

@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"os"
 	"slices"
 	"testing"
 
@@ -59,8 +60,18 @@ func (p *plane) rolls(w wanted) {
 func (p *plane) roll(w wanted, debian, what string) {
 	p.t.Helper()
 	load := write(p.t, p.Kubeconfig)
-	r := p.fleet.run(0, "reconcile")
-	p.t.Logf("%s: %d failed writes", what, load.stop(p.t))
+	if err := os.RemoveAll(p.calls); err != nil {
+		p.t.Fatal(err)
+	}
+	r, spent := p.measured(p.calls)
+	if r.code != 0 {
+		p.t.Fatalf("reconcile: exit %d, want 0", r.code)
+	}
+	p.t.Logf("%s: %d failed writes; %s", what, load.stop(p.t), spent)
+	// Pull, plan and show for each change of a machine, and few more for the roll: more would be minutes where providers are slow.
+	if most := 12*w.replicas + 8; spent.sum() > most {
+		p.t.Errorf("%d calls of Terraform for %d machines: %v", spent.sum(), w.replicas, spent.calls)
+	}
 	noSecret(p.t, "output", r.out+r.err)
 	p.is(w, debian)
 	document := p.file("status/clusters/" + p.Name + ".yaml")
