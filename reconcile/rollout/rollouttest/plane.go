@@ -42,6 +42,8 @@ type Plane struct {
 	version                int
 	// sees and idle are this process's: gone with it.
 	sees, idle bool
+	lastLine   string
+	repeats    int
 }
 
 // Habit is how a machine behaves.
@@ -127,9 +129,15 @@ func peerURL(v *vm) string { return "https://" + v.address + ":2380" }
 
 func (w *Plane) nextID() live.MemberID { w.lastID++; return w.lastID }
 
-// Tell adds a line to the story.
+// Tell adds a line to the story. The same line again is only counted.
 func (w *Plane) Tell(format string, args ...any) {
-	w.Story = append(w.Story, fmt.Sprintf(format, args...))
+	line := fmt.Sprintf(format, args...)
+	if n := len(w.Story) - 1; n >= 0 && line == w.lastLine {
+		w.repeats++
+		w.Story[n] = fmt.Sprintf("%s (%d times)", line, w.repeats)
+		return
+	}
+	w.Story, w.lastLine, w.repeats = append(w.Story, line), line, 1
 }
 
 // make is what Terraform does when it creates a machine.

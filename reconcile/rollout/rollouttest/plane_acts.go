@@ -120,22 +120,12 @@ func (w *Plane) onNode(name string, edit func(n *node)) error {
 // drain moves the pods to another node, unless a budget keeps them.
 func (w *Plane) drain(name string) {
 	v := w.machine(name)
-	if v == nil {
-		return
-	}
-	if w.Now.Before(w.Blocked[name]) {
-		for i := range v.pods {
-			v.pods[i].Budgets = []string{"default/web"}
-		}
+	if v == nil || w.Now.Before(w.Blocked[name]) {
 		return
 	}
 	for _, other := range w.vms {
 		if n := w.find(other.name); other != v && n != nil && n.Schedulable && other.phase == serves {
-			for _, pod := range v.pods {
-				pod.Budgets = nil
-				other.pods = append(other.pods, pod)
-			}
-			v.pods = nil
+			other.pods, v.pods = append(other.pods, v.pods...), nil
 			return
 		}
 	}

@@ -170,10 +170,16 @@ func (w *Plane) parts(v *vm) live.Parts {
 	part := func(component, tag string, ready bool) live.Part {
 		return live.Part{Image: "registry.k8s.io/" + component + ":" + tag, Ready: ready && !v.habit.Sick}
 	}
+	pods := slices.Clone(v.pods)
+	for i := range pods {
+		if w.Now.Before(w.Blocked[v.name]) {
+			pods[i].Budgets = []string{"default/web"}
+		}
+	}
 	return live.Parts{
 		APIServer: part("kube-apiserver", v.version, !v.apiDown), ControllerManager: part("kube-controller-manager", v.version, true),
 		Scheduler: part("kube-scheduler", v.version, true), Etcd: part("etcd", v.etcd, w.memberOf(v.name) != nil),
-		Pods: slices.Clone(v.pods),
+		Pods: pods,
 	}
 }
 

@@ -7,6 +7,8 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -70,17 +72,20 @@ func full(t *testing.T) {
 func (p *plane) killed(after time.Duration, withChildren bool) bool {
 	p.t.Helper()
 	cmd := p.command("reconcile")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var out output
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	target := cmd.Process.Pid
-	if withChildren {
-		target = -target
-	}
-	timer := time.AfterFunc(after, func() { _ = syscall.Kill(target, syscall.SIGKILL) })
+	timer := time.AfterFunc(after, func() {
+		victims := []int{cmd.Process.Pid}
+		if withChildren {
+			victims = append(victims, descendants(cmd.Process.Pid)...)
+		}
+		for _, pid := range victims {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
 	err := cmd.Wait()
 	timer.Stop()
 	noSecret(p.t, "output", out.String())
@@ -90,6 +95,28 @@ func (p *plane) killed(after time.Duration, withChildren bool) bool {
 	}
 	p.t.Logf("killed after %s: %s", after, lastLine(out.String()))
 	return true
+}
+
+// descendants are the processes that a process started, and those that they did.
+func descendants(of int) (out []int) {
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range stats {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		// The second field is the command in parentheses and may hold blanks: count from behind it.
+		if fields := strings.Fields(string(data)[strings.LastIndexByte(string(data), ')')+1:]); len(fields) > 1 {
+			parent, _ := strconv.Atoi(fields[1])
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	for _, pid := range children[of] {
+		out = append(append(out, pid), descendants(pid)...)
+	}
+	return out
 }
 
 func lastLine(text string) string {
