@@ -147,7 +147,8 @@ type Pending struct {
 	Since  time.Time `json:"since"`
 	// FailureDomain is where it goes, "" when none is asked for.
 	FailureDomain string `json:"failureDomain,omitempty"`
-	// Joined is when it was first seen whole; zero before.
+	// Made is when Terraform had made it, Joined when it was first seen whole; zero before.
+	Made   time.Time `json:"made,omitzero"`
 	Joined time.Time `json:"joined,omitzero"`
 	// GivenUp is why it is taken back, "" while it is wanted.
 	GivenUp string `json:"givenUp,omitempty"`

@@ -119,7 +119,7 @@ func (d *driver) comesToRest() {
 func TestPromotedWhileTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, machines := range []int{1, 3} {
-		for late := 34 * time.Minute; late < 38*time.Minute; late += time.Second {
+		for late := 14 * time.Minute; late < 18*time.Minute; late += time.Second {
 			d := rolls(t, machines, newImage)
 			d.w.Habit.Learner = noon.Add(late)
 			d.between = func(d *driver) {

@@ -116,10 +116,11 @@ func (p *plane) wantedAgain(m live.MergedMachine) bool {
 
 // stay takes a mark back.
 func (p *plane) stay(leaving logbook.Leaving, node *live.Node) Decision {
-	after := p.note(func(b *logbook.Book, _ *logbook.Roll) { b.Leaving = nil })
 	if node == nil {
-		return Do{Step: Step{Subject: leaving.Name, Why: "it is wanted again", Act: Note{"unmark-leaving"}, Before: after}}
+		before := p.note(func(b *logbook.Book, _ *logbook.Roll) { b.Leaving = nil })
+		return Do{Step: Step{Subject: leaving.Name, Why: "it is wanted again", Act: Note{"unmark-leaving"}, Before: before}}
 	}
+	after := p.noteAfter(func(b *logbook.Book, _ *logbook.Roll, _ time.Time) { b.Leaving = nil })
 	return Do{Step: Step{Subject: leaving.Name, Why: "it is wanted again", Act: UnmarkLeaving{node.Name}, After: after}}
 }
 
@@ -278,9 +279,9 @@ func (p *plane) leaveEndpoint(leaving logbook.Leaving, m live.MergedMachine, nod
 	return Do{Step: Step{
 		Subject: m.Name, Why: why,
 		Act: StopAPIServer{Node: node.Name, Image: p.have.Kube.Plane.Parts[node.Name].APIServer.Image},
-		After: p.note(func(b *logbook.Book, _ *logbook.Roll) {
+		After: p.noteAfter(func(b *logbook.Book, _ *logbook.Roll, now time.Time) {
 			next := leaving
-			next.Left = p.now
+			next.Left = now
 			b.Leaving = &next
 		}),
 	}}

@@ -34,16 +34,16 @@ func TestStoriesOfAPlane(t *testing.T) {
 			d.w.Habits["seed-cp-4"] = rollouttest.Habit{Boot: rollouttest.Never}
 		}},
 		{name: "joins-late", machines: 3, passes: 1, change: newImage, meet: func(d *driver) {
-			d.w.Habits["seed-cp-4"] = rollouttest.Habit{Boot: 30 * time.Minute}
+			d.w.Habits["seed-cp-4"] = rollouttest.Habit{Boot: 12 * time.Minute}
 		}},
 		{name: "joins-too-late", machines: 1, passes: 1, change: newImage, meet: func(d *driver) {
-			d.w.Habits["seed-cp-2"] = rollouttest.Habit{Boot: 35*time.Minute + 5*time.Second}
+			d.w.Habits["seed-cp-2"] = rollouttest.Habit{Boot: 15*time.Minute + 5*time.Second}
 		}},
 		{name: "learner-for-ever", machines: 1, passes: 1, change: newImage, meet: func(d *driver) {
 			d.w.Habits["seed-cp-2"] = rollouttest.Habit{Boot: 30 * time.Second, Learner: noon.Add(rollouttest.Never)}
 		}},
 		{name: "promoted-while-taken-back", machines: 1, passes: 1, change: newImage, meet: func(d *driver) {
-			d.w.Habits["seed-cp-2"] = rollouttest.Habit{Boot: 30 * time.Second, Learner: noon.Add(35*time.Minute + 6*time.Second)}
+			d.w.Habits["seed-cp-2"] = rollouttest.Habit{Boot: 30 * time.Second, Learner: noon.Add(15*time.Minute + 6*time.Second)}
 		}},
 		{name: "never-healthy", machines: 3, passes: 2, change: newImage, meet: func(d *driver) { d.w.Habit.Sick = true }},
 		{name: "budget-blocks", machines: 3, passes: 3, change: newImage, meet: func(d *driver) {

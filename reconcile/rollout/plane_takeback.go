@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
@@ -202,7 +203,7 @@ func (p *plane) removeStray(e live.Member, why string) Decision {
 	}
 	return Do{Step: Step{
 		Subject: e.Ref().String(), Why: why, Act: RemoveMember{Member: e.Ref()},
-		After: p.note(func(b *logbook.Book, _ *logbook.Roll) {
+		After: p.noteAfter(func(b *logbook.Book, _ *logbook.Roll, _ time.Time) {
 			b.Members = maps.Clone(b.Members)
 			maps.DeleteFunc(b.Members, func(_ string, m logbook.Member) bool { return m.ID == e.ID.String() })
 		}),

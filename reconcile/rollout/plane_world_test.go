@@ -126,7 +126,12 @@ func (d *driver) do(step rollout.Step) error {
 	for _, part := range []func() error{
 		func() error { return d.note(step.Before) },
 		func() error { return d.at1(func() error { return d.w.Do(step.Act) }) },
-		func() error { return d.note(step.After) },
+		func() error {
+			if step.After == nil {
+				return nil
+			}
+			return d.note(step.After(d.w.Now))
+		},
 	} {
 		if err := part(); err != nil {
 			d.w.Tell("  # %v", err)
