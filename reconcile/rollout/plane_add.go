@@ -35,11 +35,11 @@ func (p *plane) obtainCredentials() Decision {
 			}}
 		}
 	}
-	return Stalled{Failure: Failure{
-		Reason:  "ControlPlaneUnhealthy",
-		Message: "no control-plane machine that stays is Ready with a healthy API server, so its certificates can't be had",
-		Remedy:  "mend the machines; the next pass then goes on",
-	}}
+	why := "no control-plane machine that stays is Ready with a healthy API server, so its certificates can't be had"
+	return Wait{
+		Until: p.now.Add(healthPatience), Why: why, Subject: "credentials", ResumedBy: AwaitedHealth,
+		Else: &Failure{Reason: "ControlPlaneUnhealthy", Message: why, Remedy: "mend the machines; the next pass then goes on"},
+	}
 }
 
 // byAge are the machines from the oldest to the newest, then by name.

@@ -161,7 +161,7 @@ func TestAPlaneIsRefusedEarly(t *testing.T) {
 			for _, n := range c.Kube.Nodes {
 				parts(c, n.Name, func(p *live.Parts) { p.APIServer.Ready = false })
 			}
-		}, []string{"stalled ControlPlaneUnhealthy"}},
+		}, []string{"wait: no control-plane machine that stays is Ready"}},
 	})
 }
 

@@ -209,6 +209,7 @@ func (d *driver) atRest() {
 
 // rolls is a driver of a fresh plane and what it is to become.
 func rolls(tb testing.TB, machines int, change func(w *rollout.WantPlane)) *driver {
+	tb.Helper()
 	d := &driver{tb: tb, w: rollouttest.NewPlane("seed", machines, noon, clusterConfiguration), want: wantPlane(machines)}
 	change(d.want.Plane)
 	return d

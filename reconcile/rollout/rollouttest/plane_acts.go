@@ -26,7 +26,7 @@ func (w *Plane) Die() { w.sees, w.idle = false, false }
 //
 //nolint:cyclop // one line per act
 func (w *Plane) Do(act rollout.Act) error {
-	switch a := act.(type) { //nolint:gochecksumtype // CoreDNS has a world of its own
+	switch a := act.(type) {
 	case rollout.CheckModule:
 		w.idle = true
 	case rollout.ObtainCredentials:
@@ -87,7 +87,7 @@ func (w *Plane) destroy(name string) error {
 }
 
 func (w *Plane) doOnNode(act rollout.Act) error {
-	switch a := act.(type) { //nolint:gochecksumtype // the others are in Do
+	switch a := act.(type) {
 	case rollout.MarkLeaving:
 		return w.onNode(a.Node, func(n *node) { n.Leaving = w.Now.Format("2006-01-02T15:04:05Z07:00") })
 	case rollout.UnmarkLeaving:
@@ -137,7 +137,7 @@ func (w *Plane) doInEtcd(act rollout.Act) error {
 	if !w.sees || !w.Quorum() {
 		return errors.New("etcd can't be asked")
 	}
-	switch a := act.(type) { //nolint:gochecksumtype // the others are in Do and doOnNode
+	switch a := act.(type) {
 	case rollout.MoveLeader:
 		m := w.memberByID(a.To.ID)
 		if m == nil || m.learner || !w.runs(m) {

@@ -37,41 +37,38 @@ func (w *Plane) Settle() {
 // join takes a machine one phase further, by kubeadm's rules: it needs the credentials until it is a member, etcd takes one
 // learner at a time, and a learner is promoted once it has caught up.
 func (w *Plane) join(v *vm) {
-	if !w.Quorum() && v.phase != boots {
-		return
-	}
-	after := func(d time.Duration) bool { return !w.Now.Before(v.since.Add(d)) }
 	next := func(p phase) { v.phase, v.since = p, w.Now }
 	switch v.phase {
 	case boots:
-		if after(v.habit.Boot) {
+		if !w.Now.Before(v.since.Add(v.habit.Boot)) {
 			next(asksForMembership)
 		}
 	case asksForMembership:
-		w.askForMembership(v, next)
-	case learns:
-		m := w.memberOf(v.name)
-		switch {
-		case m == nil: // kubeadm does not add its member a second time
-			next(failed)
-		case w.Now.Before(v.habit.Learner) || !after(joinTakes):
-		default:
-			m.learner = false
-			w.Tell("  # %s is a voter", v.name)
-			next(registers)
+		if w.Quorum() {
+			w.askForMembership(v, next)
 		}
-	case registers:
-		if after(joinTakes) {
-			if w.memberOf(v.name) == nil {
-				next(failed)
-				return
-			}
-			if w.find(v.name) == nil {
-				w.register(v)
-			}
-			next(serves)
-		}
+	case learns, registers:
+		w.joinOn(v, next)
 	case serves, failed:
+	}
+}
+
+// joinOn takes a member on: to a voter, then to a Node.
+func (w *Plane) joinOn(v *vm, next func(phase)) {
+	m := w.memberOf(v.name)
+	switch {
+	case !w.Quorum() || w.Now.Before(v.since.Add(joinTakes)):
+	case m == nil: // kubeadm does not add its member a second time
+		next(failed)
+	case v.phase == registers:
+		if w.find(v.name) == nil {
+			w.register(v)
+		}
+		next(serves)
+	case !w.Now.Before(v.habit.Learner):
+		m.learner = false
+		w.Tell("  # %s is a voter", v.name)
+		next(registers)
 	}
 }
 
