@@ -27,7 +27,7 @@ func TestOneMachineFence(t *testing.T) {
 			p := newPlane(t, cluster.Options{Name: "e2e-fence"})
 			w := wanted{kubernetes: oldVersion, image: p.image("debian-12", oldVersion), etcd: oldEtcd, coreDNS: oldTag, replicas: 1}
 			p.asks(w, "as it is")
-			p.fleet.run(0, "reconcile")
+			p.run(0, "reconcile")
 			first := p.machines()[0]
 
 			w.more = "    values: {roll: again}\n    attempts: 1\n    timeouts: {join: 40s}\n"
@@ -62,7 +62,7 @@ func TestRevertedWhileRolling(t *testing.T) {
 	p := newPlane(t, cluster.Options{Name: "e2e-revert"})
 	w := wanted{kubernetes: oldVersion, image: p.image("debian-12", oldVersion), etcd: oldEtcd, coreDNS: oldTag, replicas: 1}
 	p.asks(w, "as it is")
-	p.fleet.run(0, "reconcile")
+	p.run(0, "reconcile")
 	for _, after := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
 		t.Run(after.String(), func(t *testing.T) {
 			old := w

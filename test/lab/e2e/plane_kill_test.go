@@ -33,7 +33,7 @@ func TestKilledWhileRolling(t *testing.T) {
 			p := newPlane(t, cluster.Options{Name: fmt.Sprintf("e2e-kill-%d", machines), Machines: machines})
 			w := wanted{kubernetes: oldVersion, image: p.image("debian-12", oldVersion), etcd: oldEtcd, coreDNS: oldTag, replicas: machines}
 			p.asks(w, "as it is")
-			p.fleet.run(0, "reconcile")
+			p.run(0, "reconcile")
 			w.more = "    values: {roll: again}\n"
 			p.asks(w, "other values")
 			before := p.machines()

@@ -29,7 +29,7 @@ func TestRollOneMachine(t *testing.T) {
 func (p *plane) rolls(w wanted) {
 	p.t.Helper()
 	p.asks(w, "as it is")
-	p.fleet.run(0, "reconcile")
+	p.run(0, "reconcile")
 	p.is(w, "Linux 12")
 
 	for _, upgrade := range []struct {
@@ -44,7 +44,7 @@ func (p *plane) rolls(w wanted) {
 		upgrade.change()
 		p.asks(w, upgrade.message)
 		before := p.machines()
-		planned := p.fleet.run(10, "plan")
+		planned := p.run(10, "plan")
 		mustContain(p.t, "plan", planned.out, "add-machine", "remove-member", "destroy-machine")
 		p.roll(w, upgrade.debian, upgrade.message)
 		for _, name := range p.machines() {
@@ -77,7 +77,7 @@ func (p *plane) roll(w wanted, debian, what string) {
 	document := p.file("status/clusters/" + p.Name + ".yaml")
 	mustContain(p.t, "status document", document, `status: "True"`, "outcome: Converged", "kubernetesVersion: "+w.kubernetes)
 	head := p.head()
-	p.fleet.run(0, "reconcile", "--detailed-exitcode")
+	p.run(0, "reconcile", "--detailed-exitcode")
 	if p.head() != head {
 		p.t.Error("the pass after the roll committed something")
 	}
