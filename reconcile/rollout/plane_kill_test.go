@@ -61,6 +61,28 @@ func TestKilledTwice(t *testing.T) {
 	}
 }
 
+// Terraform is killed together with Theseus while it makes a machine that its state then does not know, and which goes on to boot:
+// it is not taken for the one that was asked for, and what it brought to the cluster is removed, however far it got meanwhile.
+func TestTerraformKilledWhileItMakesAMachine(t *testing.T) {
+	t.Parallel()
+	for _, machines := range []int{1, 3} {
+		for later := time.Duration(0); later < 2*time.Minute; later += 5 * time.Second {
+			d := rolls(t, machines, newImage)
+			d.w.CutOff = true
+			if end := d.pass(); end != nil {
+				t.Fatalf("not cut off: %v\n%s", end, d)
+			}
+			d.w.Pass(later)
+			d.w.Tell("# pass 2, %s later", later)
+			d.converges()
+			d.w.Pass(time.Hour) // whoever was left has time to come back
+			if left := d.w.Leftovers(); len(left) > 0 {
+				t.Fatalf("%s later: left %v\n%s", later, left, d)
+			}
+		}
+	}
+}
+
 // The spec is put back at any moment of a roll.
 func TestRevertedAtAnyMoment(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ func (d *driver) pass() rollout.Decision {
 		decision := rollout.Next(d.want, d.w.Observe(), d.w.Now)
 		end, err := d.act(decision)
 		switch {
-		case errors.Is(err, errKilled):
+		case errors.Is(err, errKilled), errors.Is(err, rollouttest.ErrCutOff):
 			d.w.Die()
 			return nil
 		case err != nil && !errors.Is(err, rollout.ErrConflict):

@@ -26,6 +26,8 @@ type Plane struct {
 	Habit  Habit
 	// ActsOnServing is the module's; without it the load balancer looks at health alone.
 	ActsOnServing bool
+	// CutOff has Terraform killed, and this process with it, when it has made the next machine and not written its state.
+	CutOff bool
 	// Blocked are nodes whose pods a budget keeps until then.
 	Blocked map[string]time.Time
 
@@ -36,14 +38,17 @@ type Plane struct {
 	leader  live.MemberID
 	lastID  live.MemberID
 	used    map[string]bool // every name that a machine ever had
-	token   bool
+	token   string          // for whom something is there that lets a machine join; empty for nobody
 
 	config, kubelet, proxy string
 	version                int
-	// sees and idle are this process's: gone with it.
-	sees, idle bool
-	lastLine   string
-	repeats    int
+	// locked is Terraform's state after a kill; orphans are machines that it does not know.
+	locked  bool
+	orphans map[string]bool
+	// sees, idle and interrupted are this process's: gone with it.
+	sees, idle, interrupted bool
+	lastLine                string
+	repeats                 int
 }
 
 // Habit is how a machine behaves.
@@ -106,7 +111,7 @@ const joinTakes = 5 * time.Second
 func NewPlane(name string, machines int, now time.Time, config string) *Plane {
 	w := &Plane{
 		Now: now, Habits: map[string]Habit{}, Habit: Habit{Boot: 30 * time.Second}, ActsOnServing: true, Blocked: map[string]time.Time{},
-		used: map[string]bool{}, config: config, lastID: 100, proxy: "registry.k8s.io/kube-proxy:v1.36.3",
+		used: map[string]bool{}, orphans: map[string]bool{}, config: config, lastID: 100, proxy: "registry.k8s.io/kube-proxy:v1.36.3",
 		kubelet: "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n",
 	}
 	for i := range machines {
@@ -249,21 +254,21 @@ func (w *Plane) Describe() string {
 
 // Leftovers is what should be gone when nothing is under way.
 func (w *Plane) Leftovers() (out []string) {
-	if w.token {
+	if w.token != "" {
 		out = append(out, "credentials")
 	}
 	for _, m := range w.members {
-		if w.machine(m.vm) == nil {
+		if w.machine(m.vm) == nil || w.orphans[m.vm] {
 			out = append(out, "member "+m.name+" "+m.url)
 		}
 	}
 	for _, n := range w.nodes {
-		if w.machine(n.Name) == nil || n.Leaving != "" || !n.Schedulable {
+		if w.machine(n.Name) == nil || w.orphans[n.Name] || n.Leaving != "" || !n.Schedulable {
 			out = append(out, "node "+n.Name)
 		}
 	}
 	for _, v := range w.vms {
-		if !slices.ContainsFunc(w.entries, func(e *entry) bool { return e.Name == v.name }) {
+		if !w.orphans[v.name] && !slices.ContainsFunc(w.entries, func(e *entry) bool { return e.Name == v.name }) {
 			out = append(out, "machine "+v.name)
 		}
 	}

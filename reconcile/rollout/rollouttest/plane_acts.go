@@ -20,20 +20,27 @@ func (w *Plane) rv() string { return strconv.Itoa(w.version) }
 func (w *Plane) WriteBook(b logbook.Book) { w.Book = b }
 
 // Die ends this process: what it alone had is gone.
-func (w *Plane) Die() { w.sees, w.idle = false, false }
+func (w *Plane) Die() { w.sees, w.idle, w.interrupted = false, false, false }
+
+// ErrCutOff is the end of this process in the middle of an act.
+var ErrCutOff = errors.New("killed together with Terraform")
 
 // Do carries out an act by the rules of who carries it out.
 //
 //nolint:cyclop // one line per act
 func (w *Plane) Do(act rollout.Act) error {
+	if w.locked {
+		w.locked, w.interrupted = false, true // whoever acts next breaks the dead lock, and looks again
+		return rollout.ErrConflict
+	}
 	switch a := act.(type) {
 	case rollout.CheckModule:
 		w.idle = true
 	case rollout.ObtainCredentials:
-		w.sees, w.token = true, false // whatever an earlier run left is removed
+		w.sees, w.token = true, "" // whatever an earlier run left is removed
 		w.Settle()
 	case rollout.DeleteCredentials:
-		w.token = false
+		w.token = ""
 	case rollout.SnapshotEtcd, rollout.EnsureJoinRBAC, rollout.Note:
 	case rollout.SyncKubeadmConfig:
 		return w.write(a.ResourceVersion, &w.config, a.Text)
@@ -75,8 +82,13 @@ func (w *Plane) add(a rollout.AddMachine) error {
 	if !w.sees {
 		return errors.New("without credentials nothing can be prepared for a join")
 	}
-	w.token = true
+	w.token = a.Machine.Name
 	w.make(a.Machine)
+	if w.CutOff {
+		w.CutOff, w.locked, w.orphans[a.Machine.Name] = false, true, true
+		w.entries = w.entries[:len(w.entries)-1]
+		return ErrCutOff
+	}
 	return nil
 }
 

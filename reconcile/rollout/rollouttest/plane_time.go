@@ -74,7 +74,7 @@ func (w *Plane) joinOn(v *vm, next func(phase)) {
 
 func (w *Plane) askForMembership(v *vm, next func(phase)) {
 	switch {
-	case !w.token, w.find(v.name) != nil:
+	case w.token != v.name, w.find(v.name) != nil:
 		next(failed)
 	case slices.ContainsFunc(w.members, func(m *member) bool { return m.learner }):
 		// kubeadm asks again until its time is over.
@@ -133,10 +133,10 @@ func (w *Plane) Observe() live.Cluster {
 			KubeadmConfig: &live.KubeadmConfig{ResourceVersion: w.rv(), ClusterConfiguration: w.config},
 			KubeletConfig: &live.ConfigMap{ResourceVersion: w.rv(), Data: map[string]string{"kubelet": w.kubelet}},
 			KubeProxy:     &live.KubeProxy{ResourceVersion: w.rv(), Image: w.proxy},
-			Plane:         &live.Plane{Parts: map[string]live.Parts{}, Served: []string{}, Credentials: w.token},
+			Plane:         &live.Plane{Parts: map[string]live.Parts{}, Served: []string{}, Credentials: w.token != ""},
 			DNS:           New("registry.k8s.io/coredns/coredns:v1.14.2", DefaultCorefile).Observe().Kube.DNS,
 		},
-		Machines: &live.Machines{Endpoint: "10.0.0.1:6443", ActsOnServing: w.ActsOnServing, Idle: w.idle},
+		Machines: &live.Machines{Endpoint: "10.0.0.1:6443", ActsOnServing: w.ActsOnServing, Idle: w.idle, Interrupted: w.interrupted},
 	}
 	for _, e := range w.entries {
 		c.Machines.All = append(c.Machines.All, e.Machine)
