@@ -41,13 +41,13 @@ func TestAnythingOnceAtAnyPoint(t *testing.T) {
 	}
 }
 
-// Killed twice, at every third pair of points of a plane of one.
+// Killed twice, at every seventh pair of points of a plane of one.
 func TestKilledTwice(t *testing.T) {
 	t.Parallel()
 	whole := rolls(t, 1, newVersion)
 	whole.converges()
 	for first := 1; first <= whole.point; first++ {
-		for second := first + 1; second <= whole.point+10; second += 3 {
+		for second := first + 1; second <= whole.point+10; second += 7 {
 			d := rolls(t, 1, newVersion)
 			d.at = func(point int, before bool) error {
 				if !before && (point == first || point == second) {
@@ -140,8 +140,8 @@ func (d *driver) comesToRest() {
 // other voter is never left without a quorum (kubernetes-sigs/cluster-api#11772).
 func TestPromotedWhileTakenBack(t *testing.T) {
 	t.Parallel()
-	for _, machines := range []int{1, 3} {
-		for late := 14 * time.Minute; late < 18*time.Minute; late += time.Second {
+	for machines, step := range map[int]time.Duration{1: time.Second, 3: 5 * time.Second} {
+		for late := 14*time.Minute + 45*time.Second; late < 16*time.Minute; late += step {
 			d := rolls(t, machines, newImage)
 			d.w.Habit.Learner = noon.Add(late)
 			d.between = func(d *driver) {
