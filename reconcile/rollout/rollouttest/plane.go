@@ -252,30 +252,33 @@ func (w *Plane) Describe() string {
 	return "machines " + strings.Join(machines, ", ") + "; members " + strings.Join(members, ", ") + "; nodes " + strings.Join(nodes, ", ")
 }
 
-// Leftovers is what should be gone when nothing is under way.
+// Leftovers is what should be gone when nothing is under way. Machines that Terraform's state does not know are nobody's to
+// remove but a person's; what they brought to the cluster is.
 func (w *Plane) Leftovers() (out []string) {
-	if w.token != "" {
-		out = append(out, "credentials")
+	if b := w.Book; w.token != "" || b.Pending != nil || b.Leaving != nil {
+		out = append(out, "credentials, or an entry in the logbook")
 	}
 	for _, m := range w.members {
-		if w.machine(m.vm) == nil || w.orphans[m.vm] {
+		if !w.known(m.vm) {
 			out = append(out, "member "+m.name+" "+m.url)
 		}
 	}
 	for _, n := range w.nodes {
-		if w.machine(n.Name) == nil || w.orphans[n.Name] || n.Leaving != "" || !n.Schedulable {
+		if unmarked := n.Leaving == "" && n.Schedulable; !unmarked || !w.known(n.Name) {
 			out = append(out, "node "+n.Name)
 		}
 	}
 	for _, v := range w.vms {
-		if !w.orphans[v.name] && !slices.ContainsFunc(w.entries, func(e *entry) bool { return e.Name == v.name }) {
+		if !w.known(v.name) && !w.orphans[v.name] {
 			out = append(out, "machine "+v.name)
 		}
 	}
-	if w.Book.Pending != nil || w.Book.Leaving != nil {
-		out = append(out, "an entry in the logbook")
-	}
 	return out
+}
+
+// known reports whether a machine runs and Terraform's state has it.
+func (w *Plane) known(name string) bool {
+	return w.machine(name) != nil && slices.ContainsFunc(w.entries, func(e *entry) bool { return e.Name == name })
 }
 
 func tag(version string) skew.Version {
