@@ -264,10 +264,15 @@ func (w *Plane) Leftovers() (out []string) {
 		}
 	}
 	for _, n := range w.nodes {
-		if unmarked := n.Leaving == "" && n.Schedulable; !unmarked || !w.known(n.Name) {
+		if n.Leaving != "" || !n.Schedulable || !w.known(n.Name) {
 			out = append(out, "node "+n.Name)
 		}
 	}
+	return append(out, w.unknown()...)
+}
+
+// unknown are the machines that neither Terraform's state nor a kill accounts for.
+func (w *Plane) unknown() (out []string) {
 	for _, v := range w.vms {
 		if !w.known(v.name) && !w.orphans[v.name] {
 			out = append(out, "machine "+v.name)
