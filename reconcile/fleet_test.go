@@ -26,6 +26,7 @@ type fleet struct {
 	mu      sync.Mutex
 	now     time.Time
 	specs   map[string]string
+	pushes  int // how often specs were pushed since the beginning
 	branch  map[string][]byte
 	odd     map[string]status.Thing // what stands on the branch and is no file
 	commits []string
@@ -103,7 +104,9 @@ func (f *fleet) sleep(d time.Duration) {
 	}
 }
 
-func (f *fleet) Head(context.Context) (string, error) { return "head", nil }
+func (f *fleet) Head(context.Context) (string, error) { return fmt.Sprint("head ", f.pushes), nil }
+
+func (f *fleet) Newest(ctx context.Context) (string, error) { return f.Head(ctx) }
 
 func (f *fleet) Files(context.Context, string) ([]spec.File, error) {
 	var out []spec.File

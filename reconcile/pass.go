@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -200,9 +201,31 @@ func (p *Pass) roll(ctx context.Context, f fleet, m member) (report status.Repor
 	roller := &Roller{
 		Want: want, Target: target, Report: m.report, Progress: p.Progress, Now: p.Now, Sleep: p.Sleep,
 		PollEvery: p.PollEvery, Stop: p.Stop, Until: p.Until,
-		Announce: func(ctx context.Context, r status.Report) error { return p.publish(ctx, f, []status.Report{r}) },
+		Announce:   func(ctx context.Context, r status.Report) error { return p.publish(ctx, f, []status.Report{r}) },
+		Superseded: p.superseded(f.head, m.spec),
 	}
 	return roller.Roll(ctx)
+}
+
+// superseded asks whether the branch wants something else of a cluster than when its specs were read. A branch that can't be
+// asked, and a spec that can't be read, are no reason to leave a roll: the next pass will say what is wrong.
+func (p *Pass) superseded(head string, of spec.EffectiveCluster) func(ctx context.Context) bool {
+	return func(ctx context.Context) bool {
+		newest, err := p.Source.Newest(ctx)
+		if err != nil || newest == head {
+			return false
+		}
+		files, err := p.Source.Files(ctx, newest)
+		if err != nil {
+			return false
+		}
+		now := fleet{head: newest}
+		now.repo, now.problems = spec.Parse(files)
+		now.resolve()
+		head = newest
+		i := slices.IndexFunc(now.clusters, func(m member) bool { return m.report.Cluster == of.Name })
+		return i >= 0 && !now.clusters[i].broken && now.clusters[i].spec.Revision != of.Revision
+	}
 }
 
 // closed ends a target. What it left behind is worth a notice: files of Terraform hold secrets.

@@ -22,6 +22,8 @@ import (
 type Source interface {
 	// Head asks for the branch's newest commit; it costs one small answer.
 	Head(ctx context.Context) (string, error)
+	// Newest is Head in the middle of a pass: what the pass has read stays what it goes by.
+	Newest(ctx context.Context) (string, error)
 	// Files reads the YAML files below the spec path at that commit.
 	Files(ctx context.Context, revision string) ([]spec.File, error)
 }

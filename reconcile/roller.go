@@ -32,9 +32,11 @@ type Roller struct {
 	Target   Target
 	Report   status.Report // what is known before the cluster was looked at
 	Announce func(ctx context.Context, r status.Report) error
-	Progress Progress
-	Now      func() time.Time
-	Sleep    func(ctx context.Context, d time.Duration) error
+	// Superseded asks whether the spec wants something else by now; nil when nobody can tell.
+	Superseded func(ctx context.Context) bool
+	Progress   Progress
+	Now        func() time.Time
+	Sleep      func(ctx context.Context, d time.Duration) error
 	// PollEvery is the pause between two looks while something is awaited.
 	PollEvery time.Duration
 	// Stop is closed when the process is asked to end: the step under way is finished, no other is begun.
@@ -54,6 +56,8 @@ type roll struct {
 	waitingFor         string
 	// milestone tells that the newest step is worth a status commit.
 	milestone bool
+	// asked is when Superseded was asked last.
+	asked time.Time
 	// signed tells that the logbook names this process.
 	signed bool
 }
@@ -112,6 +116,9 @@ func (s *roll) look(ctx context.Context) (rollout.Decision, error) {
 func (s *roll) work(ctx context.Context, decision rollout.Decision) status.Report {
 	for {
 		s.tellMilestone(ctx, decision)
+		if s.superseded(ctx, decision) {
+			return s.leave(ctx, decision)
+		}
 		end, err := s.act(ctx, decision)
 		if end != nil {
 			return *end
@@ -126,6 +133,33 @@ func (s *roll) work(ctx context.Context, decision rollout.Decision) status.Repor
 			decision, err = s.look(ctx)
 		}
 	}
+}
+
+// askEvery is how often the branch is asked in the middle of a roll: a person who reverts a commit wants it to be soon.
+const askEvery = 30 * time.Second
+
+// superseded reports whether the roll is to be left, because the spec wants something else by now and there is still something
+// to do. Every place between two steps is good enough: the next pass goes on from wherever it is, under the new spec.
+func (s *roll) superseded(ctx context.Context, decision rollout.Decision) bool {
+	switch decision.(type) {
+	case rollout.Done, rollout.Stalled:
+		return false
+	}
+	if s.asked.IsZero() {
+		s.asked = s.Now() // the specs were read just now
+	}
+	if s.Superseded == nil || s.Now().Sub(s.asked) < askEvery {
+		return false
+	}
+	s.asked = s.Now()
+	return s.Superseded(ctx)
+}
+
+// leave ends the pass over a cluster whose spec has changed meanwhile.
+func (s *roll) leave(ctx context.Context, decision rollout.Decision) status.Report {
+	report := s.pause(ctx, decision)
+	report.Why = "the spec was changed meanwhile; the next pass goes on from here, as it says then"
+	return report
 }
 
 // tellMilestone commits status after a machine has come or gone. A push that fails does not stop the roll: the next one has it too.

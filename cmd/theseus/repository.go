@@ -89,6 +89,17 @@ func (r *repository) Head(ctx context.Context) (string, error) {
 	return string(tip.Revision), nil
 }
 
+// Newest implements reconcile.Source.
+func (r *repository) Newest(ctx context.Context) (string, error) {
+	ctx, cancel := until(ctx, r.stop)
+	defer cancel()
+	tip, err := r.Tip(ctx)
+	if err != nil {
+		return "", r.explain(err)
+	}
+	return string(tip.Revision), nil
+}
+
 // warnUncommitted names the edits in a working copy that are not read. That they can't be asked for is no reason to stop.
 func (r *repository) warnUncommitted(ctx context.Context) {
 	if files, err := r.Uncommitted(ctx); err == nil && len(files) > 0 {
