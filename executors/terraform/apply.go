@@ -27,14 +27,12 @@ func (m *Module) Apply(ctx context.Context, p *Plan) (*State, error) {
 	defer func() { _ = p.Discard() }()
 	// Without -auto-approve: should the plan file ever be missing here, Terraform refuses instead of applying the folder.
 	args := []string{"apply", "-json", "-input=false", m.lockTimeout()}
-	if len(p.ephemeral) > 0 {
-		file, err := m.folder.writeJSON("ephemeral.tfvars.json", revealed(p.ephemeral))
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = os.Remove(file) }()
-		args = append(args, "-var-file="+file)
+	variables, err := m.again(ctx, p)
+	defer variables.remove()
+	if err != nil {
+		return nil, err
 	}
+	args = append(args, variables.args...)
 	_, applied := m.run(ctx, append(args, p.file)...)
 	if applied != nil {
 		applied = m.afterFailure(ctx, applied)
@@ -46,6 +44,29 @@ func (m *Module) Apply(ctx context.Context, p *Plan) (*State, error) {
 		err = fmt.Errorf("reading the state after the apply: %w", err)
 	}
 	return state, errors.Join(applied, err)
+}
+
+// again are the variables that the apply of a saved plan wants once more: those that the plan does not hold, or all of them.
+func (m *Module) again(ctx context.Context, p *Plan) (files, error) {
+	tofu, err := m.tofu(ctx)
+	if err != nil {
+		return files{}, err
+	}
+	if tofu {
+		machines, err := p.Step.Machines()
+		if err != nil {
+			return files{}, err
+		}
+		return m.variableFiles(p.Step, machines)
+	}
+	if len(p.ephemeral) == 0 {
+		return files{}, nil
+	}
+	file, err := m.folder.writeJSON("ephemeral.tfvars.json", revealed(p.ephemeral))
+	if err != nil {
+		return files{}, err
+	}
+	return files{args: []string{"-var-file=" + file}, own: []string{file}}, nil
 }
 
 func (m *Module) applicable(p *Plan) error {

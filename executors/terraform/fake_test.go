@@ -113,6 +113,7 @@ esac
 	want := `init -json -input=false -lockfile=readonly -reconfigure
 plan -json -input=false -out=TEMP/P/plan-1 -lock-timeout=2m0s -var-file=DIR/site.tfvars -var-file=TEMP/P/variables.tfvars.json -var-file=TEMP/P/machines.tfvars.json
 show -json TEMP/P/plan-1
+version
 apply -json -input=false -lock-timeout=2m0s TEMP/P/plan-1
 state pull
 `

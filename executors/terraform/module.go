@@ -55,6 +55,8 @@ type Module struct {
 	secrets secrets
 	plans   int
 	since   time.Time
+	// dialect is the first word of what the program says of its version; see tofu.
+	dialect string
 }
 
 // Open makes a private folder and initialises the module in it. An *UnfitError says that a person has to change
@@ -135,7 +137,11 @@ func checkFolder(o Options) (string, error) {
 func (m *Module) init(ctx context.Context) error {
 	args := []string{"init", "-json", "-input=false", "-lockfile=readonly", "-reconfigure"}
 	if len(m.options.BackendConfig) > 0 {
-		file, err := m.folder.writeJSON("backend.json", revealed(m.options.BackendConfig))
+		settings, err := m.literally(ctx, revealed(m.options.BackendConfig))
+		if err != nil {
+			return err
+		}
+		file, err := m.folder.writeJSON("backend.json", settings)
 		if err != nil {
 			return err
 		}

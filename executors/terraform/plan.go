@@ -65,11 +65,7 @@ func (m *Module) Plan(ctx context.Context, s Step) (*Plan, error) {
 		return nil, err
 	}
 	variables, err := m.variableFiles(s, machines)
-	defer func() {
-		for _, file := range variables.own {
-			_ = os.Remove(file)
-		}
-	}()
+	defer variables.remove()
 	if err != nil {
 		return nil, err
 	}
@@ -110,6 +106,12 @@ func (m *Module) lockTimeout() string { return "-lock-timeout=" + m.options.Lock
 
 // files are var files as arguments, in the order in which they override each other, and those that are deleted at once.
 type files struct{ args, own []string }
+
+func (f files) remove() {
+	for _, file := range f.own {
+		_ = os.Remove(file)
+	}
+}
 
 func (m *Module) variableFiles(s Step, machines Machines) (files, error) {
 	var f files
