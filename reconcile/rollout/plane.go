@@ -191,6 +191,7 @@ func (p *plane) rest() Decision {
 		return Do{Step: Step{
 			Subject: m.Name, Why: "Terraform did not make it whole, and such a machine is never completed",
 			Act: DropEntry{m.Name}, Limit: p.want.Timeouts.Destroy,
+			Before: p.note(func(b *logbook.Book, _ *logbook.Roll) { b.Serial = p.lastSerial() }),
 		}}
 	}
 	if d := p.strays(); d != nil {

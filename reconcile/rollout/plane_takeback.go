@@ -203,7 +203,7 @@ func (p *plane) removeStray(e live.Member, why string) Decision {
 	return Do{Step: Step{
 		Subject: e.Ref().String(), Why: why, Act: RemoveMember{Member: e.Ref()},
 		After: p.note(func(b *logbook.Book, _ *logbook.Roll) {
-			b.Members = maps.Clone(b.Members)
+			b.Members, b.Serial = maps.Clone(b.Members), p.lastSerial()
 			maps.DeleteFunc(b.Members, func(_ string, m logbook.Member) bool { return m.ID == e.ID.String() })
 		}),
 	}}
