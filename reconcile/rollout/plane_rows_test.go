@@ -409,6 +409,12 @@ func TestAMachineIsTakenBack(t *testing.T) {
 			up(c)
 			c.Machines.All = c.Machines.All[:1]
 		}, []string{"delete-node seed-cp-9"}},
+		{"its Node does not hide its member, which goes first", 1, func(w *rollout.Want, c *live.Cluster) {
+			pending(c, w, time.Hour, given)
+			up(c)
+			voter(c)
+			c.Machines.All = c.Machines.All[:1]
+		}, []string{"remove-stray-member member seed-cp-9"}},
 		{"then nothing is left", 1, func(w *rollout.Want, c *live.Cluster) { pending(c, w, time.Hour, fenced) }, []string{"forget-machine seed-cp-9"}},
 		{"promoted between look and removal: the placeholder goes, the plane goes on", 1, func(w *rollout.Want, c *live.Cluster) {
 			pending(c, w, time.Hour, fenced)

@@ -113,8 +113,14 @@ func (p *plane) memberOf(pending logbook.Pending) *live.Member {
 	for _, m := range p.book.Members {
 		known[m.ID] = true
 	}
+	// A machine that Terraform does not know has perhaps a Node all the same, and its member counts as that Node's.
+	for i, e := range p.have.Etcd.Members {
+		if strings.EqualFold(e.Name, pending.Name) {
+			return &p.have.Etcd.Members[i]
+		}
+	}
 	for i, e := range p.all.Members {
-		if strings.EqualFold(e.Name, pending.Name) || !known[e.ID.String()] && !slices.Contains(e.PeerURLs, pending.Placeholder) && !e.Started() {
+		if !known[e.ID.String()] && !slices.Contains(e.PeerURLs, pending.Placeholder) && !e.Started() {
 			return &p.all.Members[i]
 		}
 	}
