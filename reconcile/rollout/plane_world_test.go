@@ -52,8 +52,9 @@ func (p port) Event(e reconcile.Event) {
 	}
 }
 
-// pass is one run of the job, by a process of its own. It reports how that ended, and whether the process was killed.
-func pass(w *rollouttest.Plane, want rollout.Want) (report status.Report, killed bool) {
+// pass is one run of the job, by a process of its own, which begins no step after a time. It reports how that ended, and
+// whether the process was killed.
+func pass(w *rollouttest.Plane, want rollout.Want, until time.Time) (report status.Report, killed bool) {
 	w.Restart()
 	defer func() {
 		if r := recover(); r != nil {
@@ -71,7 +72,7 @@ func pass(w *rollouttest.Plane, want rollout.Want) (report status.Report, killed
 			w.Pass(d)
 			return nil
 		},
-		PollEvery: 5 * time.Second,
+		PollEvery: 5 * time.Second, Until: until,
 	}
 	return roller.Roll(context.Background()), false
 }
@@ -85,7 +86,7 @@ func roll(t failer, w *rollouttest.Plane, want rollout.Want) status.Report {
 	var report status.Report
 	for range mostPasses {
 		var killed bool
-		report, killed = pass(w, want)
+		report, killed = pass(w, want, time.Time{})
 		switch {
 		case len(w.Violations) > 0:
 			t.Fatalf("%s\n%s", strings.Join(w.Violations, "\n"), strings.Join(w.Story, "\n"))
@@ -136,7 +137,8 @@ func restOf(want rollout.Want) rollouttest.Rest {
 // wantRest insists on a roll that ended as wanted, with nothing left over.
 func wantRest(t failer, w *rollouttest.Plane, want rollout.Want, report status.Report) {
 	t.Helper()
-	left := w.Left(restOf(want))
+	w.DeleteLost()
+	left := append(w.Violations, w.Left(restOf(want))...)
 	if report.Outcome != status.Converged {
 		left = append(left, fmt.Sprintf("ended with %s: %s", report.Outcome.Reason(), report.Why))
 	}

@@ -31,6 +31,8 @@ type Plane struct {
 	Strike func(n int, what string) Blow
 	// Least is how many API servers must serve at any time, and Most how many machines there may be.
 	Least, Most int
+	// RunsOn is the node that the process runs on, "" when that is elsewhere.
+	RunsOn string
 
 	vms         map[string]*vm
 	state       terraform
@@ -44,15 +46,12 @@ type Plane struct {
 	bookVersion int
 	process     process
 	writes      int
-	// blow is what befalls the write under way, acting the act under way: what it breaks is its fault.
-	blow   Blow
-	acting string
+	// blow is what befalls the write under way.
+	blow Blow
 	// names are all that machines ever had.
 	names map[string]bool
 	// looked is when the process looked last.
 	looked time.Time
-	// misfortune is set once hardware failed: some promises then can't be kept by anybody.
-	misfortune bool
 }
 
 // object is one that only its text matters of.
@@ -143,8 +142,19 @@ func (p *Plane) tick() {
 	p.check()
 }
 
-// Restart is a new process, which remembers nothing.
-func (p *Plane) Restart() { p.process, p.acting = process{}, "" }
+// Restart is a new process, which remembers nothing. One that runs in the cluster comes to a node that takes pods.
+func (p *Plane) Restart() {
+	p.process = process{}
+	if p.RunsOn == "" {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.nodes)) {
+		if n := p.nodes[name]; n.schedulable && p.ready(n) {
+			p.RunsOn = name
+			return
+		}
+	}
+}
 
 // Writes is how many writes there were so far.
 func (p *Plane) Writes() int { return p.writes }

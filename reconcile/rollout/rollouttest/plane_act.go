@@ -94,8 +94,6 @@ func (p *Plane) Execute(step rollout.Step) error {
 		return err
 	}
 	name := step.Name() + " " + step.Subject
-	p.acting = name
-	defer func() { p.acting = "" }()
 	p.promoteNow(step.Name())
 	return p.write(name, func() error { return p.act(step.Act) })
 }

@@ -93,7 +93,7 @@ func (p *Plane) power(m live.Machine) *vm {
 // Die turns a machine off for ever.
 func (p *Plane) Die(name string) {
 	if v := p.vms[name]; v != nil {
-		v.on, p.misfortune = false, true
+		v.on = false
 		p.tell("%s loses power", name)
 		p.elect()
 	}

@@ -12,7 +12,7 @@ import (
 
 // check looks for what must never be, after every second and every act.
 func (p *Plane) check() {
-	if !p.misfortune && !p.etcd.quorum() {
+	if !p.etcd.quorum() {
 		voters, running := p.etcd.votes()
 		p.violate("etcd has no quorum: %d of %d voters run", running, voters)
 	}
@@ -34,7 +34,7 @@ func (p *Plane) check() {
 	switch {
 	case len(leaving) > 1:
 		p.violate("two machines leave at once: %v", leaving)
-	case !p.misfortune && p.etcd.leader != nil && serving < p.Least:
+	case p.etcd.leader != nil && serving < p.Least:
 		p.violate("only %d API servers serve, and %d should", serving, p.Least)
 	case there > p.Most:
 		p.violate("there are %d machines, and at most %d should be", there, p.Most)

@@ -4,6 +4,8 @@ package rollouttest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/theseus-gitops/theseus/reconcile/live"
@@ -118,4 +120,16 @@ func (p *Plane) reclaim() error {
 	p.state.locked, p.process.interrupted = false, true
 	p.tell("the lock of the killed run is broken")
 	return fmt.Errorf("the lock was of a killed run: %w", rollout.ErrConflict)
+}
+
+// DeleteLost is a person who deletes the machines that Terraform's state does not know.
+func (p *Plane) DeleteLost() {
+	for _, name := range slices.Sorted(maps.Keys(p.vms)) {
+		if v := p.vms[name]; !v.inState {
+			p.Tell("# a person deletes %s, which Terraform's state does not know", name)
+			v.on = false
+			delete(p.vms, name)
+			p.check()
+		}
+	}
 }

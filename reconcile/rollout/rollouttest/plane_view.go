@@ -18,7 +18,7 @@ func (p *Plane) view() live.Cluster {
 		KubeadmConfig: &live.KubeadmConfig{ResourceVersion: versionOf(p.config.version), ClusterConfiguration: p.config.text, KubernetesVersion: p.configVersion()},
 		KubeletConfig: &live.ConfigMap{ResourceVersion: versionOf(p.kubelet.version), Data: map[string]string{"kubelet": p.kubelet.text}},
 		KubeProxy:     &live.KubeProxy{ResourceVersion: versionOf(p.proxy.version), Image: p.proxy.text, Rollout: p.proxyRollout()},
-		Plane:         &live.Plane{Parts: map[string]live.Parts{}, Served: []string{}, Credentials: p.credentials != credentials{}},
+		Plane:         &live.Plane{Parts: map[string]live.Parts{}, Served: []string{}, Credentials: p.credentials != credentials{}, OwnNode: p.RunsOn},
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.nodes)) {
 		n := p.nodes[name]
