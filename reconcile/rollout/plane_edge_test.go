@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/theseus-gitops/theseus/reconcile/rollout"
 	"github.com/theseus-gitops/theseus/reconcile/rollout/rollouttest"
 	"github.com/theseus-gitops/theseus/reconcile/status"
 )
@@ -45,21 +44,22 @@ const replaced = 270 * time.Second
 func TestAPlaneRevertedAtAnySecond(t *testing.T) {
 	t.Parallel()
 	for _, machines := range []int{1, 3} {
-		for name, want := range map[string]rollout.Want{"image": newImage(machines), "version": newVersion(machines)} {
+		for name, want := range wants(machines) {
 			t.Run(fmt.Sprintf("%d-%s", machines, name), func(t *testing.T) {
 				t.Parallel()
 				for _, after := range some(17, seconds(replaced)) {
-					w := newPlane(machines)
+					w, back := worldFor(want), wantPlane(machines)
+					back.Plane.Surge, back.Plane.Unavailable = want.Plane.Surge, want.Plane.Unavailable
 					pass(w, want, noon.Add(after))
 					w.Tell("# the spec is reverted after %s", after)
 					w.Pass(time.Minute)
-					report := roll(t, w, wantPlane(machines))
+					report := roll(t, w, back)
 					if report.Failure != nil && report.Failure.Reason == "MinorDowngrade" {
 						report = roll(t, w, want)
 						wantRest(t, w, want, report)
 						continue
 					}
-					wantRest(t, w, wantPlane(machines), report)
+					wantRest(t, w, back, report)
 				}
 			})
 		}
@@ -73,12 +73,28 @@ func TestAMachineJoinsAtTheLastSecond(t *testing.T) {
 	for _, machines := range []int{1, 3} {
 		t.Run(fmt.Sprint(machines), func(t *testing.T) {
 			t.Parallel()
-			for _, late := range some(7, seconds(3*time.Minute)) {
+			for _, late := range some(2*machines-1, seconds(time.Minute)) {
 				w, want := newPlane(machines), newImage(machines)
-				fate(rollouttest.Fate{Boots: 33*time.Minute + late})(w)
+				fate(rollouttest.Fate{Boots: 34*time.Minute + late})(w)
 				wantRest(t, w, want, roll(t, w, want))
 			}
 		})
+	}
+}
+
+// A process dies while a machine joins: the next one does not take away what it joins with.
+func TestKilledWhileAMachineJoins(t *testing.T) {
+	t.Parallel()
+	for _, machines := range []int{1, 3} {
+		for _, boots := range some(30, seconds(3*time.Minute)) {
+			w, want := newPlane(machines), newImage(machines)
+			fate(rollouttest.Fate{Boots: boots + time.Second})(w)
+			blow("add-machine", rollouttest.DieAfter)(w)
+			wantRest(t, w, want, roll(t, w, want))
+			if w.Made() != 2*machines {
+				t.Fatalf("%d machines were made, and %d would have done\n%s", w.Made()-machines, machines, strings.Join(w.Story, "\n"))
+			}
+		}
 	}
 }
 

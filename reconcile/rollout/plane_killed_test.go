@@ -20,10 +20,10 @@ type write struct {
 }
 
 // writesOf are all writes of a roll, in their order.
-func writesOf(t *testing.T, machines int, want rollout.Want) []write {
+func writesOf(t *testing.T, want rollout.Want) []write {
 	t.Helper()
 	var out []write
-	w := newPlane(machines)
+	w := worldFor(want)
 	w.Strike = func(n int, what string) rollouttest.Blow {
 		out = append(out, write{n, what})
 		return rollouttest.NoBlow
@@ -37,9 +37,9 @@ func (w write) terraform() bool {
 }
 
 // struck is the world and the end of a roll that a blow befell.
-func struck(t failer, machines int, want rollout.Want, at int, blow rollouttest.Blow) (*rollouttest.Plane, status.Report) {
+func struck(t failer, want rollout.Want, at int, blow rollouttest.Blow) (*rollouttest.Plane, status.Report) {
 	t.Helper()
-	w := newPlane(machines)
+	w := worldFor(want)
 	w.Strike = func(n int, _ string) rollouttest.Blow {
 		if n == at {
 			return blow
@@ -64,14 +64,14 @@ func TestAPlaneKilledAnywhere(t *testing.T) {
 		"killed-at-terraform": {rollouttest.DieAmid, write.terraform},
 	}
 	for _, machines := range []int{1, 3} {
-		for name, want := range map[string]rollout.Want{"image": newImage(machines), "version": newVersion(machines)} {
-			writes := writesOf(t, machines, want)
+		for name, want := range wants(machines) {
+			writes := writesOf(t, want)
 			for how, b := range blows {
 				t.Run(fmt.Sprintf("%d-%s-%s", machines, name, how), func(t *testing.T) {
 					t.Parallel()
 					befallen := slices.DeleteFunc(slices.Clone(writes), func(w write) bool { return !b.befalls(w) })
-					for _, at := range some(2*machines+1, befallen) {
-						w, report := struck(t, machines, want, at.at, b.blow)
+					for _, at := range some(3*machines, befallen) {
+						w, report := struck(t, want, at.at, b.blow)
 						wantRest(t, w, want, report)
 					}
 				})

@@ -117,10 +117,24 @@ func newPlane(machines int) *rollouttest.Plane {
 	})
 }
 
+// worldFor is a plane that is as it is before the spec wants something else of it.
+func worldFor(want rollout.Want) *rollouttest.Plane {
+	w := newPlane(want.Plane.Replicas)
+	w.Least, w.Most = want.Plane.Replicas-want.Plane.Unavailable, want.Plane.Replicas+want.Plane.Surge
+	return w
+}
+
 // newImage and newVersion want something else of it.
 func newImage(machines int) rollout.Want {
 	want := wantPlane(machines)
 	want.Revision, want.Plane.Image = "rev-image", "debian-13"
+	return want
+}
+
+// noSurge is newImage in a plane that shrinks before it grows.
+func noSurge(machines int) rollout.Want {
+	want := newImage(machines)
+	want.Plane.Surge, want.Plane.Unavailable = 0, 1
 	return want
 }
 
@@ -147,13 +161,22 @@ func wantRest(t failer, w *rollouttest.Plane, want rollout.Want, report status.R
 	}
 }
 
+// wants are the rolls that are tried with every fault.
+func wants(machines int) map[string]rollout.Want {
+	out := map[string]rollout.Want{"image": newImage(machines), "version": newVersion(machines)}
+	if machines > 1 {
+		out["no-surge"] = noSurge(machines)
+	}
+	return out
+}
+
 func TestAWorldRolls(t *testing.T) {
 	t.Parallel()
 	for _, machines := range []int{1, 3, 5} {
-		for name, want := range map[string]rollout.Want{"image": newImage(machines), "version": newVersion(machines)} {
+		for name, want := range wants(machines) {
 			t.Run(fmt.Sprintf("%d-%s", machines, name), func(t *testing.T) {
 				t.Parallel()
-				w := newPlane(machines)
+				w := worldFor(want)
 				wantRest(t, w, want, roll(t, w, want))
 			})
 		}

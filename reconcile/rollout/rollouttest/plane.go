@@ -156,8 +156,8 @@ func (p *Plane) Restart() {
 	}
 }
 
-// Writes is how many writes there were so far.
-func (p *Plane) Writes() int { return p.writes }
+// Made is how many machines there ever were.
+func (p *Plane) Made() int { return len(p.names) }
 
 // Tell adds a line to the story.
 func (p *Plane) Tell(format string, args ...any) {

@@ -166,6 +166,7 @@ func (p *Plane) actOnNode(act rollout.Act) error {
 		if v == nil || !v.on {
 			return errors.New("the pod that stops it never ran")
 		}
+		p.mayStop(v)
 		v.stopped = true
 		p.Pass(5 * time.Second)
 		return nil

@@ -77,6 +77,9 @@ func (p *Plane) mayGo(m *member) {
 // mayBeDestroyed: no machine goes with a vote. The one exception is the vote that a joining machine got after the last look,
 // beside three others or more: it costs nothing there, and is removed afterwards.
 func (p *Plane) mayBeDestroyed(v *vm) {
+	if p.credentials.machine == v.name {
+		p.violate("%s was destroyed before what lets it join was deleted", v.name)
+	}
 	m := v.member
 	if m == nil || m.learner {
 		return
@@ -86,6 +89,13 @@ func (p *Plane) mayBeDestroyed(v *vm) {
 		return
 	}
 	p.violate("%s was destroyed, and its member still votes, one of %d", v.name, voters)
+}
+
+// mayStop: an API server ends when nobody is sent to it any more, where the module can see to that.
+func (p *Plane) mayStop(v *vm) {
+	if p.state.serving && p.state.registry[v.name].Serving {
+		p.violate("the API server of %s was stopped, and clients are sent to it", v.name)
+	}
 }
 
 // Rest is what is to be in the end.
