@@ -162,6 +162,8 @@ type Leaving struct {
 	Node     string    `json:"node,omitempty"`
 	MemberID string    `json:"memberID,omitempty"`
 	Since    time.Time `json:"since"`
+	// Tried is when pods were last evicted after the time for it was over; zero before.
+	Tried time.Time `json:"tried,omitzero"`
 	// Drained is when its pods were gone, Left when its API server was stopped; zero before.
 	Drained time.Time `json:"drained,omitzero"`
 	Left    time.Time `json:"left,omitzero"`

@@ -5,6 +5,7 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -182,13 +183,24 @@ func (p *plane) drain(leaving logbook.Leaving, m live.MergedMachine, node live.N
 		if f := p.consent(m.Name, parts.Pods); f != nil {
 			return Stalled{Failure: *f}
 		}
-		if !p.now.Before(deadline) {
-			return Stalled{Failure: p.drainBlocked(m, parts.Pods)}
-		}
-		return Do{Step: Step{
+		round := Step{
 			Subject: m.Name, Why: "to move to other nodes: " + count(len(parts.Pods), "pod"),
 			Act: Drain{Node: node.Name, Pods: parts.Pods},
-		}}
+		}
+		if !p.now.Before(deadline) {
+			if !p.mayDrainNow(leaving, parts.Pods) {
+				return Stalled{Failure: p.drainBlocked(m, parts.Pods)}
+			}
+			round.Before = p.note(func(b *logbook.Book, _ *logbook.Roll) {
+				next := leaving
+				next.Tried = p.now
+				b.Leaving = &next
+			})
+		}
+		return Do{Step: round}
+	}
+	if leaving.Tried.After(deadline) {
+		deadline = leaving.Tried
 	}
 	deadline = deadline.Add(p.want.Timeouts.Detach)
 	if len(parts.Volumes) > 0 {
@@ -209,6 +221,15 @@ func (p *plane) drain(leaving logbook.Leaving, m live.MergedMachine, node live.N
 			b.Leaving = &next
 		}),
 	}}
+}
+
+// drainAgain is how long after a late round of a drain the next one may come: each pass has one, and then tells how it is.
+const drainAgain = time.Minute
+
+// mayDrainNow reports whether a drain whose time is over gets one more round, because what held a pod has let it go.
+func (p *plane) mayDrainNow(leaving logbook.Leaving, pods []live.Evictee) bool {
+	return !p.now.Before(leaving.Tried.Add(drainAgain)) &&
+		slices.ContainsFunc(pods, func(e live.Evictee) bool { return len(e.Budgets) == 0 && !e.Terminating })
 }
 
 func (p *plane) drainBlocked(m live.MergedMachine, pods []live.Evictee) Failure {
