@@ -99,7 +99,7 @@ func (p *Plane) Execute(step rollout.Step) error {
 }
 
 func (p *Plane) act(act rollout.Act) error {
-	switch act := act.(type) { //nolint:gochecksumtype // those of Nodes and etcd are below, those of CoreDNS in another world
+	switch act := act.(type) {
 	case rollout.CheckModule:
 		p.process.idle = p.state.serial
 	case rollout.ObtainCredentials:
@@ -128,7 +128,7 @@ func (p *Plane) act(act rollout.Act) error {
 }
 
 func (p *Plane) actOnMember(act rollout.Act) error {
-	switch act := act.(type) { //nolint:gochecksumtype // the others are above and below
+	switch act := act.(type) {
 	case rollout.MoveLeader:
 		return p.moveLeader(act.To)
 	case rollout.RemoveMember:
@@ -149,7 +149,7 @@ func (p *Plane) actOnMember(act rollout.Act) error {
 }
 
 func (p *Plane) actOnNode(act rollout.Act) error {
-	switch act := act.(type) { //nolint:gochecksumtype // the others are above
+	switch act := act.(type) {
 	case rollout.MarkLeaving:
 		return p.onNode(act.Node, func(n *node) { n.leaving = p.Now.Format(time.RFC3339) })
 	case rollout.UnmarkLeaving:

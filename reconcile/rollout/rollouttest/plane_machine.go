@@ -104,7 +104,7 @@ func (v *vm) peer() string { return "https://" + v.address + ":2380" }
 // enter begins a phase.
 func (p *Plane) enter(v *vm, phase Phase) {
 	v.phase, v.since, v.next = phase, p.Now, p.Now.Add(phaseTakes)
-	switch phase {
+	switch phase { //nolint:exhaustive // the fate names the phases
 	case v.fate.Dies:
 		p.Die(v.name)
 	case v.fate.Fails:

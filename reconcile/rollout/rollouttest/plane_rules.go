@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/theseus-gitops/theseus/reconcile/logbook"
 	"github.com/theseus-gitops/theseus/reconcile/skew"
 )
 
@@ -61,15 +62,19 @@ func (p *Plane) mayGo(m *member) {
 	if voters, _ := p.etcd.votes(); voters == 1 && !m.learner {
 		p.violate("the last voter, %s, was removed", m.name)
 	}
-	if m.vm == nil || p.vms[m.vm.name] != m.vm || !m.vm.inState {
+	if m.vm != nil && p.vms[m.vm.name] == m.vm && m.vm.inState {
+		p.mayLoseMember(m.vm.name, p.Book)
+	}
+}
+
+func (p *Plane) mayLoseMember(name string, book logbook.Book) {
+	if book.Pending != nil && book.Pending.Name == name && book.Pending.GivenUp != "" {
 		return
 	}
-	name := m.vm.name
-	given := p.Book.Pending != nil && p.Book.Pending.Name == name && p.Book.Pending.GivenUp != ""
-	if !given && (p.Book.Leaving == nil || p.Book.Leaving.Name != name) {
+	if book.Leaving == nil || book.Leaving.Name != name {
 		p.violate("the member of %s was removed, and it is not leaving", name)
 	}
-	if n := p.nodes[name]; n != nil && p.ready(n) && !given && len(n.pods) > 0 {
+	if n := p.nodes[name]; n != nil && p.ready(n) && len(n.pods) > 0 {
 		p.violate("the member of %s was removed before its pods had ended", name)
 	}
 }
@@ -130,14 +135,18 @@ func (p *Plane) Left(want Rest) []string {
 func (p *Plane) leftOf(name string, want Rest) []string {
 	v, n := p.vms[name], p.nodes[name]
 	var out []string
-	if v.machine.Image != want.Image || v.machine.KubernetesVersion != want.Kubernetes || v.apiVersion != want.Kubernetes {
-		out = append(out, fmt.Sprintf("%s is of %s with Kubernetes %s and an API server of %s", name, v.machine.Image, v.machine.KubernetesVersion, v.apiVersion))
+	if have := (Rest{want.Machines, v.machine.KubernetesVersion, v.machine.Image}); have != want || v.apiVersion != want.Kubernetes {
+		out = append(out, fmt.Sprintf("%s is of %s with Kubernetes %s and an API server of %s", name, have.Image, have.Kubernetes, v.apiVersion))
 	}
-	if n == nil || !p.ready(n) || n.leaving != "" || !n.schedulable || !n.controlPlane {
-		out = append(out, fmt.Sprintf("the Node of %s is %+v", name, n))
+	if n == nil || !p.whole(n) {
+		out = append(out, "the Node of "+name+" is not there, not Ready, leaving or cordoned")
 	}
 	if v.member == nil || v.member.learner || !v.behind || v.stopped || v.tainted {
 		out = append(out, name+" does not serve, or does not vote")
 	}
 	return out
+}
+
+func (p *Plane) whole(n *node) bool {
+	return p.ready(n) && n.leaving == "" && n.schedulable && n.controlPlane
 }
