@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/theseus-gitops/theseus/reconcile/rollout"
+	"github.com/theseus-gitops/theseus/reconcile/rollout/rollouttest"
+)
+
+// The spec changes at any moment, also back; passes end at any moment, are killed at any write, and any write fails; machines
+// come late, fail, stay learners, die; etcd elects whom it likes; budgets hold pods for a while. At every second the promises of
+// the world hold, and once all is quiet, the plane comes to rest as the spec then says.
+func TestAnyHistoryOfAPlaneComesToRest(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		machines := rapid.SampledFrom([]int{1, 3, 3, 5}).Draw(rt, "machines")
+		all := wants(machines)
+		all["as it was"] = wantPlane(machines)
+		names := slices.Sorted(maps.Keys(all))
+		if machines > 1 {
+			names = slices.DeleteFunc(names, func(n string) bool { return n == "no-surge" })
+		}
+		w := newPlane(machines)
+		for i := range 4 {
+			w.Fates[fmt.Sprintf("seed-cp-%d", machines+1+i)] = anyFate(rt, machines)
+		}
+		for i := range rapid.IntRange(1, 4).Draw(rt, "passes") {
+			name := rapid.SampledFrom(names).Draw(rt, "spec")
+			w.Tell("# the spec: %s", name)
+			want := all[name]
+			want.Revision = fmt.Sprintf("%s-%d", name, i)
+			strikes(rt, w, machines)
+			until := w.Now.Add(time.Duration(rapid.IntRange(1, 900).Draw(rt, "seconds")) * time.Second)
+			pass(w, want, until)
+			w.Strike = nil
+			w.Pass(time.Duration(rapid.IntRange(0, 600).Draw(rt, "pause")) * time.Second)
+		}
+		quiet(rt, w, all, rapid.SampledFrom(names).Draw(rt, "last"), machines)
+	})
+}
+
+// anyFate is a machine's; half of them have none.
+func anyFate(rt *rapid.T, machines int) rollouttest.Fate {
+	var f rollouttest.Fate
+	phase := rollouttest.Phase(rapid.IntRange(int(rollouttest.Preflight), int(rollouttest.Rising)).Draw(rt, "phase"))
+	switch rapid.IntRange(0, 9).Draw(rt, "fate") {
+	case 0:
+		f.Boots = time.Duration(rapid.IntRange(1, 2400).Draw(rt, "boots")) * time.Second
+	case 1:
+		f.Fails = phase
+	case 2:
+		f.Dies = phase
+		if machines == 1 {
+			f.Dies = min(phase, rollouttest.CatchingUp)
+		}
+	case 3:
+		f.StaysLearner = true
+	case 4:
+		f.PromotedBy = rapid.SampledFrom([]string{"give-up-machine", "remove-stray-member", "add-placeholder-learner", "destroy-machine"}).Draw(rt, "promoted by")
+	}
+	return f
+}
+
+// strikes befall some of a pass's writes.
+func strikes(rt *rapid.T, w *rollouttest.Plane, machines int) {
+	blows := map[int]rollouttest.Blow{}
+	for range rapid.IntRange(0, 2).Draw(rt, "strikes") {
+		at := rapid.IntRange(1, 40).Draw(rt, "at")
+		blows[at] = rollouttest.Blow(rapid.IntRange(int(rollouttest.FailBefore), int(rollouttest.FailTainted)).Draw(rt, "blow"))
+	}
+	elects, leader := rapid.IntRange(1, 40).Draw(rt, "elects"), rapid.IntRange(1, machines+3).Draw(rt, "leader")
+	held := rapid.IntRange(1, machines).Draw(rt, "held")
+	hold := time.Duration(rapid.IntRange(0, 900).Draw(rt, "hold")) * time.Second
+	n := 0
+	w.Strike = func(_ int, what string) rollouttest.Blow {
+		n++
+		if n == elects {
+			w.Elect(fmt.Sprintf("seed-cp-%d", leader))
+			w.Hold(fmt.Sprintf("db-%d", held), w.Now.Add(hold))
+		}
+		b := blows[n]
+		if b >= rollouttest.DieAmid && !(write{what: what}).terraform() || b == rollouttest.DieAmid && strings.HasPrefix(what, "add") {
+			return rollouttest.NoBlow // a machine that Terraform lost is for a person to find
+		}
+		return b
+	}
+}
+
+// quiet lets a plane come to rest.
+func quiet(rt *rapid.T, w *rollouttest.Plane, all map[string]rollout.Want, name string, machines int) {
+	w.Fates = map[string]rollouttest.Fate{}
+	w.Pass(time.Hour)
+	w.Tell("# at last the spec: %s", name)
+	want := all[name]
+	want.Revision = "last"
+	report := roll(rt, w, want)
+	if report.Failure != nil && report.Failure.Reason == "MinorDowngrade" {
+		want = all["version"]
+		want.Revision = "the very last"
+		report = roll(rt, w, want)
+	}
+	wantRest(rt, w, want, report)
+}
