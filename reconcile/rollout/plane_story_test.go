@@ -15,6 +15,7 @@ import (
 // story is a roll that is told whole.
 type story struct {
 	name     string
+	tells    string
 	machines int
 	want     func(machines int) rollout.Want
 	// befalls prepares what goes wrong; nil for nothing.
@@ -64,44 +65,48 @@ func hold(pod string, d time.Duration) func(w *rollouttest.Plane) {
 
 func stories() []story {
 	return []story{
-		{name: "one-image", machines: 1, want: newImage},
-		{name: "one-version", machines: 1, want: newVersion},
-		{name: "three-version", machines: 3, want: newVersion},
-		{name: "five-image", machines: 5, want: newImage},
-		{name: "never-joins", machines: 3, want: newImage, befalls: fate(rollouttest.Fate{Fails: rollouttest.Preflight})},
-		{name: "never-joins-beside-one", machines: 1, want: newImage, befalls: fate(rollouttest.Fate{Fails: rollouttest.Preflight})},
-		{name: "none-ever-joins", machines: 3, want: newImage, ends: "MachinesFailed", befalls: func(w *rollouttest.Plane) {
+		{name: "one-image", tells: "one machine, another base image", machines: 1, want: newImage},
+		{name: "one-version", tells: "one machine, another Kubernetes minor", machines: 1, want: newVersion},
+		{name: "three-version", tells: "three machines, another Kubernetes minor", machines: 3, want: newVersion},
+		{name: "five-image", tells: "five machines, another base image", machines: 5, want: newImage},
+		{name: "never-joins", tells: "the first new machine never joins; the next one does", machines: 3, want: newImage, befalls: fate(rollouttest.Fate{Fails: rollouttest.Preflight})},
+		{name: "never-joins-beside-one", tells: "the same beside one machine: a placeholder guards the way back, because nobody knows what a silent machine still does", machines: 1, want: newImage, befalls: fate(rollouttest.Fate{Fails: rollouttest.Preflight})},
+		{name: "none-ever-joins", tells: "two new machines never join: the target is given up", machines: 3, want: newImage, ends: "MachinesFailed", befalls: func(w *rollouttest.Plane) {
 			fate(rollouttest.Fate{Fails: rollouttest.Preflight})(w)
 			w.Fates["seed-cp-5"] = rollouttest.Fate{Fails: rollouttest.Preflight}
 		}},
-		{name: "joins-late", machines: 3, want: newImage, befalls: fate(rollouttest.Fate{Boots: 30 * time.Minute})},
-		{name: "joins-while-it-is-destroyed", machines: 1, want: newImage, befalls: fate(rollouttest.Fate{Boots: 35*time.Minute - 8*time.Second})},
-		{name: "dies-while-joining", machines: 3, want: newImage, befalls: fate(rollouttest.Fate{Dies: rollouttest.CatchingUp})},
-		{name: "dies-once-it-votes", machines: 3, want: newImage, befalls: fate(rollouttest.Fate{Dies: rollouttest.Rising})},
-		{name: "stays-a-learner", machines: 1, want: newImage, befalls: fate(rollouttest.Fate{StaysLearner: true})},
-		{name: "promoted-before-it-is-removed", machines: 1, want: newImage, befalls: fate(rollouttest.Fate{PromotedBy: "remove-stray-member"})},
-		{name: "a-budget-lets-go", machines: 3, want: newImage, befalls: hold("db-2", 5*time.Minute)},
-		{name: "a-budget-never-lets-go", machines: 3, want: newImage, ends: "DrainBlocked", befalls: hold("db-2", 24*time.Hour)},
-		{name: "the-leader-comes-back", machines: 3, want: newImage, befalls: func(w *rollouttest.Plane) {
+		{name: "joins-late", tells: "the first new machine takes half an hour to boot", machines: 3, want: newImage, befalls: fate(rollouttest.Fate{Boots: 30 * time.Minute})},
+		{name: "joins-while-it-is-destroyed", tells: "the first new machine is so late that it joins while it is being taken back: the placeholder keeps it out of etcd", machines: 1, want: newImage, befalls: fate(rollouttest.Fate{Boots: 34*time.Minute + 32*time.Second, Takes: 8 * time.Second})},
+		{name: "dies-while-joining", tells: "the first new machine dies as a learner", machines: 3, want: newImage, befalls: fate(rollouttest.Fate{Dies: rollouttest.CatchingUp})},
+		{name: "dies-once-it-votes", tells: "the first new machine dies as soon as it votes", machines: 3, want: newImage, befalls: fate(rollouttest.Fate{Dies: rollouttest.Rising})},
+		{name: "stays-a-learner", tells: "the first new machine is never promoted, beside one voter", machines: 1, want: newImage, befalls: fate(rollouttest.Fate{StaysLearner: true})},
+		{name: "promoted-before-it-is-removed", tells: "the first new machine is promoted after its removal as a learner was decided", machines: 1, want: newImage, befalls: fate(rollouttest.Fate{PromotedBy: "remove-stray-member"})},
+		{name: "a-budget-lets-go", tells: "a budget holds a pod of the first machine that goes, for five minutes", machines: 3, want: newImage, befalls: hold("db-2", 5*time.Minute)},
+		{name: "a-budget-never-lets-go", tells: "a budget holds a pod of the first machine that goes for a day", machines: 3, want: newImage, ends: "DrainBlocked", befalls: hold("db-2", 24*time.Hour)},
+		{name: "the-leader-comes-back", tells: "two elections bring leadership back to the machine that goes", machines: 3, want: newImage, befalls: func(w *rollouttest.Plane) {
 			at(w, "cordon seed-cp-1", func() rollouttest.Blow { w.Elect("seed-cp-1"); return rollouttest.NoBlow })
 			at(w, "leave-endpoint seed-cp-1", func() rollouttest.Blow { w.Elect("seed-cp-1"); return rollouttest.NoBlow })
 		}},
-		{name: "it-runs-on-a-machine-that-goes", machines: 3, want: newImage, befalls: func(w *rollouttest.Plane) { w.RunsOn = "seed-cp-2" }},
-		{name: "a-machine-is-dead-before", machines: 3, want: newImage, befalls: func(w *rollouttest.Plane) { w.Least = 2; w.Die("seed-cp-3"); w.Pass(time.Minute) }},
-		{name: "reverted-while-it-joins", machines: 1, want: newImage, then: wantPlane, befalls: func(w *rollouttest.Plane) {
+		{name: "it-runs-on-a-machine-that-goes", tells: "the job itself runs on the first machine that goes", machines: 3, want: newImage, befalls: func(w *rollouttest.Plane) { w.RunsOn = "seed-cp-2" }},
+		{name: "a-machine-is-dead-before", tells: "the newest machine is dead before the roll: it goes first, and its name never comes again", machines: 3, want: newImage, befalls: func(w *rollouttest.Plane) { w.Least = 2; w.Die("seed-cp-3"); w.Pass(time.Minute) }},
+		{name: "reverted-while-it-joins", tells: "the spec is reverted while the first new machine joins", machines: 1, want: newImage, then: wantPlane, befalls: func(w *rollouttest.Plane) {
 			blow("add-machine", rollouttest.DieAfter)(w)
 		}},
-		{name: "reverted-once-it-leaves", machines: 3, want: newImage, then: wantPlane, befalls: blow("drain", rollouttest.DieAfter)},
-		{name: "reverted-once-it-left", machines: 3, want: newImage, then: wantPlane, befalls: blow("remove-member", rollouttest.DieBefore)},
-		{name: "killed-between-removal-and-destruction", machines: 1, want: newImage, befalls: blow("remove-member", rollouttest.DieAfter)},
-		{name: "killed-while-terraform-makes-it", machines: 3, want: newImage, befalls: blow("add-machine", rollouttest.DieAmid)},
-		{name: "killed-while-terraform-destroys-it", machines: 3, want: newImage, befalls: blow("destroy-machine", rollouttest.DieAmid)},
-		{name: "terraform-fails-half-way", machines: 3, want: newImage, befalls: func(w *rollouttest.Plane) {
+		{name: "reverted-once-it-leaves", tells: "the spec is reverted once the first machine is drained", machines: 3, want: newImage, then: wantPlane, befalls: blow("drain", rollouttest.DieAfter)},
+		{name: "reverted-once-it-left", tells: "the spec is reverted once the API server of the first machine has ended", machines: 3, want: newImage, then: wantPlane, befalls: blow("remove-member", rollouttest.DieBefore)},
+		{name: "killed-between-removal-and-destruction", tells: "the job is killed between the removal of the old member and the end of its machine", machines: 1, want: newImage, befalls: blow("remove-member", rollouttest.DieAfter)},
+		{name: "killed-while-terraform-makes-it", tells: "the job is killed while Terraform makes the first machine, which joins without that anybody waits for it", machines: 3, want: newImage, befalls: blow("add-machine", rollouttest.DieAmid)},
+		{name: "a-lost-machine-joins-later", tells: "the job is killed while Terraform makes the first machine, which joins when it was forgotten: a person has to look", machines: 1, want: newImage, ends: "UnknownMember", befalls: func(w *rollouttest.Plane) {
+			fate(rollouttest.Fate{Boots: time.Second, Takes: 45 * time.Second})(w)
+			blow("add-machine", rollouttest.DieAmid)(w)
+		}},
+		{name: "killed-while-terraform-destroys-it", tells: "the job is killed while Terraform destroys the first machine", machines: 3, want: newImage, befalls: blow("destroy-machine", rollouttest.DieAmid)},
+		{name: "terraform-fails-half-way", tells: "Terraform fails half way: a machine that is asked for and not made, and one that is gone and still asked for", machines: 3, want: newImage, befalls: func(w *rollouttest.Plane) {
 			blow("add-machine", rollouttest.FailHalf)(w)
 			blow("destroy-machine seed-cp-3", rollouttest.FailHalf)(w)
 		}},
-		{name: "made-and-tainted", machines: 3, want: newImage, befalls: blow("add-machine", rollouttest.FailTainted)},
-		{name: "answers-are-lost", machines: 1, want: newImage, befalls: func(w *rollouttest.Plane) {
+		{name: "made-and-tainted", tells: "Terraform fails once the first machine is made: it is tainted, and joins all the same", machines: 3, want: newImage, befalls: blow("add-machine", rollouttest.FailTainted)},
+		{name: "answers-are-lost", tells: "the answers to three steps are lost, and all three took effect", machines: 1, want: newImage, befalls: func(w *rollouttest.Plane) {
 			for _, what := range []string{"add-machine", "remove-member", "destroy-machine"} {
 				blow(what, rollouttest.FailAfter)(w)
 			}
@@ -116,6 +121,7 @@ func TestPlaneStories(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			w, want := newPlane(s.machines), s.want(s.machines)
+			w.Story = []string{"# " + s.tells}
 			if s.befalls != nil {
 				s.befalls(w)
 			}

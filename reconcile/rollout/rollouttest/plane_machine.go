@@ -3,6 +3,7 @@
 package rollouttest
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -56,8 +57,8 @@ const (
 
 // Fate is what befalls a machine.
 type Fate struct {
-	// Boots is how long it takes until kubeadm begins, 0 for the usual.
-	Boots time.Duration
+	// Boots is how long it takes until kubeadm begins, Takes how long each phase of a join takes; 0 for the usual.
+	Boots, Takes time.Duration
 	// Dies is the phase in which it loses power for ever, 0 for none. Fails is the phase in which kubeadm fails.
 	Dies, Fails Phase
 	// StaysLearner tells that its member is never promoted.
@@ -82,10 +83,7 @@ func (p *Plane) power(m live.Machine) *vm {
 	}
 	p.names[m.Name] = true
 	v := &vm{name: m.Name, machine: m, on: true, fate: p.Fates[m.Name], address: fmt.Sprintf("10.0.0.%d", 10+len(p.names))}
-	v.next = p.Now.Add(boot)
-	if v.fate.Boots > 0 {
-		v.next = p.Now.Add(v.fate.Boots)
-	}
+	v.next = p.Now.Add(cmp.Or(v.fate.Boots, boot))
 	p.vms[m.Name] = v
 	return v
 }
@@ -103,7 +101,8 @@ func (v *vm) peer() string { return "https://" + v.address + ":2380" }
 
 // enter begins a phase.
 func (p *Plane) enter(v *vm, phase Phase) {
-	v.phase, v.since, v.next = phase, p.Now, p.Now.Add(phaseTakes)
+	v.attempts = 0
+	v.phase, v.since, v.next = phase, p.Now, p.Now.Add(cmp.Or(v.fate.Takes, phaseTakes))
 	switch phase { //nolint:exhaustive // the fate names the phases
 	case v.fate.Dies:
 		p.Die(v.name)
@@ -186,6 +185,10 @@ func (p *Plane) refusesJoin(v *vm) string {
 func (p *Plane) joinEtcd(v *vm) {
 	m, err := p.addLearner(v.peer(), v)
 	if err != nil {
+		if v.attempts == 0 {
+			p.tell("%s may not join etcd: %v", v.name, err)
+		}
+		v.attempts++
 		v.next = p.Now.Add(phaseTakes)
 		if p.Now.Sub(v.since) >= etcdPatience {
 			v.phase = failed
