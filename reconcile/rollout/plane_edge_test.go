@@ -47,7 +47,7 @@ func TestAPlaneRevertedAtAnySecond(t *testing.T) {
 		for name, want := range wants(machines) {
 			t.Run(fmt.Sprintf("%d-%s", machines, name), func(t *testing.T) {
 				t.Parallel()
-				for _, after := range some(17, seconds(replaced)) {
+				for _, after := range some(31, seconds(replaced)) {
 					w, back := worldFor(want), wantPlane(machines)
 					back.Plane.Surge, back.Plane.Unavailable = want.Plane.Surge, want.Plane.Unavailable
 					pass(w, want, noon.Add(after))
@@ -74,7 +74,7 @@ func TestAMachineJoinsAtTheLastSecond(t *testing.T) {
 		t.Run(fmt.Sprint(machines), func(t *testing.T) {
 			t.Parallel()
 			for _, takes := range []time.Duration{5 * time.Second, 20 * time.Second} {
-				for _, late := range some(4*machines, seconds(time.Minute)) {
+				for _, late := range some(7*machines, seconds(time.Minute)) {
 					w, want := newPlane(machines), newImage(machines)
 					fate(rollouttest.Fate{Boots: 34*time.Minute + late, Takes: takes})(w)
 					wantRest(t, w, want, roll(t, w, want))
@@ -161,7 +161,7 @@ func TestTheLeaderIsAnywhere(t *testing.T) {
 	t.Parallel()
 	want := newImage(3)
 	for _, step := range []string{"mark-leaving", "cordon", "drain", "await-detached", "leave-endpoint", "remove-member"} {
-		for _, leader := range some(2, []string{"seed-cp-1", "seed-cp-2", "seed-cp-3", "seed-cp-4", "seed-cp-5"}) {
+		for _, leader := range some(3, []string{"seed-cp-1", "seed-cp-2", "seed-cp-3", "seed-cp-4", "seed-cp-5"}) {
 			w := newPlane(3)
 			w.Strike = func(_ int, what string) rollouttest.Blow {
 				if strings.HasPrefix(what, step) {

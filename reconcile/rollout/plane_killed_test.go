@@ -70,7 +70,7 @@ func TestAPlaneKilledAnywhere(t *testing.T) {
 				t.Run(fmt.Sprintf("%d-%s-%s", machines, name, how), func(t *testing.T) {
 					t.Parallel()
 					befallen := slices.DeleteFunc(slices.Clone(writes), func(w write) bool { return !b.befalls(w) })
-					for _, at := range some(5*machines, befallen) {
+					for _, at := range some(8*machines, befallen) {
 						w, report := struck(t, want, at.at, b.blow)
 						wantRest(t, w, want, report)
 					}

@@ -93,6 +93,11 @@ func stories() []story {
 			blow("add-machine", rollouttest.DieAfter)(w)
 		}},
 		{name: "reverted-once-it-leaves", tells: "the spec is reverted once the first machine is drained", machines: 3, want: newImage, then: wantPlane, befalls: blow("drain", rollouttest.DieAfter)},
+		{
+			name: "reverted-once-it-leaves-without-surge", tells: "the spec is reverted once the first machine is drained, in a plane that shrinks first: it stays", machines: 3, want: noSurge,
+			then:    func(machines int) rollout.Want { return withoutSurge(wantPlane(machines)) },
+			befalls: blow("drain", rollouttest.DieAfter),
+		},
 		{name: "reverted-once-it-left", tells: "the spec is reverted once the API server of the first machine has ended", machines: 3, want: newImage, then: wantPlane, befalls: blow("remove-member", rollouttest.DieBefore)},
 		{name: "killed-between-removal-and-destruction", tells: "the job is killed between the removal of the old member and the end of its machine", machines: 1, want: newImage, befalls: blow("remove-member", rollouttest.DieAfter)},
 		{name: "killed-while-terraform-makes-it", tells: "the job is killed while Terraform makes the first machine, which joins without that anybody waits for it", machines: 3, want: newImage, befalls: blow("add-machine", rollouttest.DieAmid)},
@@ -120,7 +125,8 @@ func TestPlaneStories(t *testing.T) {
 	for _, s := range stories() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			w, want := newPlane(s.machines), s.want(s.machines)
+			want := s.want(s.machines)
+			w := worldFor(want)
 			w.Story = []string{"# " + s.tells}
 			if s.befalls != nil {
 				s.befalls(w)

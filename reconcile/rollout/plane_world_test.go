@@ -132,8 +132,9 @@ func newImage(machines int) rollout.Want {
 }
 
 // noSurge is newImage in a plane that shrinks before it grows.
-func noSurge(machines int) rollout.Want {
-	want := newImage(machines)
+func noSurge(machines int) rollout.Want { return withoutSurge(newImage(machines)) }
+
+func withoutSurge(want rollout.Want) rollout.Want {
 	want.Plane.Surge, want.Plane.Unavailable = 0, 1
 	return want
 }
