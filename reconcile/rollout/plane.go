@@ -63,6 +63,8 @@ func (p *plane) roll() Decision {
 		}
 	}
 	switch {
+	case p.mayBeLost():
+		return p.giveUpMachine(*p.book.Pending, interrupted)
 	case p.have.Etcd == nil && p.joinsUnseen():
 		return p.join(*p.book.Pending)
 	case p.have.Etcd == nil:

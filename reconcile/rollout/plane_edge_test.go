@@ -84,6 +84,28 @@ func TestAMachineJoinsAtTheLastSecond(t *testing.T) {
 	}
 }
 
+// A process breaks the lock of one that was killed while Terraform made a machine, and is killed itself soon afterwards: that
+// the machine may be lost is not forgotten, and its name not given again.
+func TestKilledAgainAfterALockWasBroken(t *testing.T) {
+	t.Parallel()
+	for _, machines := range []int{1, 3} {
+		for after := 1; after <= 6; after++ {
+			w, want := newPlane(machines), newImage(machines)
+			blow("add-machine", rollouttest.DieAmid)(w)
+			pass(w, want, time.Time{})
+			w.Pass(time.Minute)
+			writes := 0
+			w.Strike = func(int, string) rollouttest.Blow {
+				if writes++; writes == after {
+					return rollouttest.DieAfter
+				}
+				return rollouttest.NoBlow
+			}
+			wantRest(t, w, want, roll(t, w, want))
+		}
+	}
+}
+
 // A machine that a killed Terraform made, and that its state does not know, joins all the same, sooner or later: it is taken
 // out again, or named to a person. Nothing is lost either way.
 func TestALostMachineJoins(t *testing.T) {
