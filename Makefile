@@ -42,7 +42,7 @@ unit: envtest tofu ## Unit and integration tests: real Git servers, a real API s
 
 .PHONY: rolls
 rolls: ## Simulated rolls of machines, with a fault at every point of them; unit tests try some points only
-	go test ./reconcile/rollout -all -rapid.checks=1000 -timeout 60m
+	go test ./reconcile/rollout/planetest -all -rapid.checks=1000 -timeout 60m
 
 .PHONY: e2e
 e2e: build parts ## The core scenarios on a real kubeadm cluster

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout_test
+package planetest_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
-	"github.com/theseus-gitops/theseus/reconcile/rollout/rollouttest"
+	"github.com/theseus-gitops/theseus/reconcile/rollout/planetest"
 )
 
 // The spec changes at any moment, also back; passes end at any moment, are killed at any write, and any write fails; machines
@@ -56,9 +56,9 @@ func TestAnyHistoryOfAPlaneComesToRest(t *testing.T) {
 }
 
 // anyFate is a machine's; half of them have none.
-func anyFate(rt *rapid.T, machines int) rollouttest.Fate {
-	var f rollouttest.Fate
-	phase := rollouttest.Phase(rapid.IntRange(int(rollouttest.Preflight), int(rollouttest.Rising)).Draw(rt, "phase"))
+func anyFate(rt *rapid.T, machines int) planetest.Fate {
+	var f planetest.Fate
+	phase := planetest.Phase(rapid.IntRange(int(planetest.Preflight), int(planetest.Rising)).Draw(rt, "phase"))
 	switch rapid.IntRange(0, 9).Draw(rt, "fate") {
 	case 0:
 		f.Boots = time.Duration(rapid.IntRange(1, 2400).Draw(rt, "boots")) * time.Second
@@ -68,7 +68,7 @@ func anyFate(rt *rapid.T, machines int) rollouttest.Fate {
 	case 2:
 		f.Dies = phase
 		if machines == 1 {
-			f.Dies = min(phase, rollouttest.CatchingUp)
+			f.Dies = min(phase, planetest.CatchingUp)
 		}
 	case 3:
 		f.StaysLearner = true
@@ -79,33 +79,33 @@ func anyFate(rt *rapid.T, machines int) rollouttest.Fate {
 }
 
 // strikes befall some of a pass's writes.
-func strikes(rt *rapid.T, w *rollouttest.Plane, machines int) {
-	blows := map[int]rollouttest.Blow{}
+func strikes(rt *rapid.T, w *planetest.Plane, machines int) {
+	blows := map[int]planetest.Blow{}
 	for range rapid.IntRange(0, 2).Draw(rt, "strikes") {
 		at := rapid.IntRange(1, 40).Draw(rt, "at")
-		blows[at] = rollouttest.Blow(rapid.IntRange(int(rollouttest.FailBefore), int(rollouttest.FailTainted)).Draw(rt, "blow"))
+		blows[at] = planetest.Blow(rapid.IntRange(int(planetest.FailBefore), int(planetest.FailTainted)).Draw(rt, "blow"))
 	}
 	elects, leader := rapid.IntRange(1, 40).Draw(rt, "elects"), rapid.IntRange(1, machines+3).Draw(rt, "leader")
 	held := rapid.IntRange(1, machines).Draw(rt, "held")
 	hold := time.Duration(rapid.IntRange(0, 900).Draw(rt, "hold")) * time.Second
 	n := 0
-	w.Strike = func(_ int, what string) rollouttest.Blow {
+	w.Strike = func(_ int, what string) planetest.Blow {
 		n++
 		if n == elects {
 			w.Elect(fmt.Sprintf("seed-cp-%d", leader))
 			w.Hold(fmt.Sprintf("db-%d", held), w.Now.Add(hold))
 		}
 		b := blows[n]
-		if b >= rollouttest.DieAmid && !(write{what: what}).terraform() || b == rollouttest.DieAmid && strings.HasPrefix(what, "add") {
-			return rollouttest.NoBlow // a machine that Terraform lost is for a person to find
+		if b >= planetest.DieAmid && !(write{what: what}).terraform() || b == planetest.DieAmid && strings.HasPrefix(what, "add") {
+			return planetest.NoBlow // a machine that Terraform lost is for a person to find
 		}
 		return b
 	}
 }
 
 // quiet lets a plane come to rest.
-func quiet(rt *rapid.T, w *rollouttest.Plane, specs map[string]rollout.Want, name string) {
-	w.Fates = map[string]rollouttest.Fate{}
+func quiet(rt *rapid.T, w *planetest.Plane, specs map[string]rollout.Want, name string) {
+	w.Fates = map[string]planetest.Fate{}
 	w.Pass(time.Hour)
 	w.Tell("# at last the spec: %s", name)
 	want := specs[name]

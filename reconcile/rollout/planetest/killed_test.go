@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout_test
+package planetest_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
-	"github.com/theseus-gitops/theseus/reconcile/rollout/rollouttest"
+	"github.com/theseus-gitops/theseus/reconcile/rollout/planetest"
 	"github.com/theseus-gitops/theseus/reconcile/status"
 )
 
@@ -24,9 +24,9 @@ func writesOf(t *testing.T, want rollout.Want) []write {
 	t.Helper()
 	var out []write
 	w := worldFor(want)
-	w.Strike = func(n int, what string) rollouttest.Blow {
+	w.Strike = func(n int, what string) planetest.Blow {
 		out = append(out, write{n, what})
-		return rollouttest.NoBlow
+		return planetest.NoBlow
 	}
 	wantRest(t, w, want, roll(t, w, want))
 	return out
@@ -37,14 +37,14 @@ func (w write) terraform() bool {
 }
 
 // struck is the world and the end of a roll that a blow befell.
-func struck(t failer, want rollout.Want, at int, blow rollouttest.Blow) (*rollouttest.Plane, status.Report) {
+func struck(t failer, want rollout.Want, at int, blow planetest.Blow) (*planetest.Plane, status.Report) {
 	t.Helper()
 	w := worldFor(want)
-	w.Strike = func(n int, _ string) rollouttest.Blow {
+	w.Strike = func(n int, _ string) planetest.Blow {
 		if n == at {
 			return blow
 		}
-		return rollouttest.NoBlow
+		return planetest.NoBlow
 	}
 	return w, roll(t, w, want)
 }
@@ -55,13 +55,13 @@ func TestAPlaneKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	anything := func(write) bool { return true }
 	blows := map[string]struct {
-		blow    rollouttest.Blow
+		blow    planetest.Blow
 		befalls func(w write) bool
 	}{
-		"killed-before": {rollouttest.DieBefore, anything}, "killed-after": {rollouttest.DieAfter, anything},
-		"fails": {rollouttest.FailBefore, anything}, "answer-lost": {rollouttest.FailAfter, anything},
-		"half-made": {rollouttest.FailHalf, write.terraform}, "tainted": {rollouttest.FailTainted, write.terraform},
-		"killed-at-terraform": {rollouttest.DieAmid, write.terraform},
+		"killed-before": {planetest.DieBefore, anything}, "killed-after": {planetest.DieAfter, anything},
+		"fails": {planetest.FailBefore, anything}, "answer-lost": {planetest.FailAfter, anything},
+		"half-made": {planetest.FailHalf, write.terraform}, "tainted": {planetest.FailTainted, write.terraform},
+		"killed-at-terraform": {planetest.DieAmid, write.terraform},
 	}
 	for _, machines := range []int{1, 3} {
 		for name, want := range wants(machines) {

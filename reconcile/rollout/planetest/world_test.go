@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout_test
+package planetest_test
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
 	"github.com/theseus-gitops/theseus/reconcile/rollout"
-	"github.com/theseus-gitops/theseus/reconcile/rollout/rollouttest"
+	"github.com/theseus-gitops/theseus/reconcile/rollout/planetest"
 	"github.com/theseus-gitops/theseus/reconcile/status"
 )
 
 // port is the world behind the ports of package reconcile, for the driver that the job has.
-type port struct{ *rollouttest.Plane }
+type port struct{ *planetest.Plane }
 
 func (p port) Observe(context.Context) (live.Cluster, error) {
 	have, err := p.Plane.Observe()
@@ -54,11 +54,11 @@ func (p port) Event(e reconcile.Event) {
 
 // pass is one run of the job, by a process of its own, which begins no step after a time. It reports how that ended, and
 // whether the process was killed.
-func pass(w *rollouttest.Plane, want rollout.Want, until time.Time) (report status.Report, killed bool) {
+func pass(w *planetest.Plane, want rollout.Want, until time.Time) (report status.Report, killed bool) {
 	w.Restart()
 	defer func() {
 		if r := recover(); r != nil {
-			if _, ok := r.(rollouttest.Killed); !ok {
+			if _, ok := r.(planetest.Killed); !ok {
 				panic(r)
 			}
 			killed = true
@@ -81,7 +81,7 @@ func pass(w *rollouttest.Plane, want rollout.Want, until time.Time) (report stat
 const mostPasses = 12
 
 // roll runs the job until the cluster is as wanted, or stalled, or as often as it may. It gives the last report.
-func roll(t failer, w *rollouttest.Plane, want rollout.Want) status.Report {
+func roll(t failer, w *planetest.Plane, want rollout.Want) status.Report {
 	t.Helper()
 	var report status.Report
 	for range mostPasses {
@@ -111,14 +111,14 @@ type failer interface {
 }
 
 // newPlane is a plane that wantPlane wants.
-func newPlane(machines int) *rollouttest.Plane {
-	return rollouttest.NewPlane(rollouttest.PlaneConfig{
+func newPlane(machines int) *planetest.Plane {
+	return planetest.New(planetest.Config{
 		Machines: machines, Now: noon, ClusterConfiguration: clusterConfiguration, Kubernetes: "v1.36.3", Image: "debian-12", Serving: true,
 	})
 }
 
 // worldFor is a plane that is as it is before the spec wants something else of it.
-func worldFor(want rollout.Want) *rollouttest.Plane {
+func worldFor(want rollout.Want) *planetest.Plane {
 	w := newPlane(want.Plane.Replicas)
 	w.Least, w.Most = want.Plane.Replicas-want.Plane.Unavailable, want.Plane.Replicas+want.Plane.Surge
 	return w
@@ -145,12 +145,12 @@ func newVersion(machines int) rollout.Want {
 	return want
 }
 
-func restOf(want rollout.Want) rollouttest.Rest {
-	return rollouttest.Rest{Machines: want.Plane.Replicas, Kubernetes: want.Plane.Kubernetes.String(), Image: want.Plane.Image}
+func restOf(want rollout.Want) planetest.Rest {
+	return planetest.Rest{Machines: want.Plane.Replicas, Kubernetes: want.Plane.Kubernetes.String(), Image: want.Plane.Image}
 }
 
 // wantRest insists on a roll that ended as wanted, with nothing left over.
-func wantRest(t failer, w *rollouttest.Plane, want rollout.Want, report status.Report) {
+func wantRest(t failer, w *planetest.Plane, want rollout.Want, report status.Report) {
 	t.Helper()
 	w.DeleteLost()
 	left := append(w.Violations, w.Left(restOf(want))...)

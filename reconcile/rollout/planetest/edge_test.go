@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout_test
+package planetest_test
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/theseus-gitops/theseus/reconcile/rollout/rollouttest"
+	"github.com/theseus-gitops/theseus/reconcile/rollout/planetest"
 	"github.com/theseus-gitops/theseus/reconcile/status"
 )
-
-var all = flag.Bool("all", false, "try every point of a roll of machines, and not only some")
 
 // some are every n-th of the points, all of them with -all.
 func some[T any](n int, points []T) []T {
@@ -76,7 +73,7 @@ func TestAMachineJoinsAtTheLastSecond(t *testing.T) {
 			for _, takes := range []time.Duration{5 * time.Second, 20 * time.Second} {
 				for _, late := range some(7*machines, seconds(time.Minute)) {
 					w, want := newPlane(machines), newImage(machines)
-					fate(rollouttest.Fate{Boots: 34*time.Minute + late, Takes: takes})(w)
+					fate(planetest.Fate{Boots: 34*time.Minute + late, Takes: takes})(w)
 					wantRest(t, w, want, roll(t, w, want))
 				}
 			}
@@ -91,15 +88,15 @@ func TestKilledAgainAfterALockWasBroken(t *testing.T) {
 	for _, machines := range []int{1, 3} {
 		for after := 1; after <= 6; after++ {
 			w, want := newPlane(machines), newImage(machines)
-			blow("add-machine", rollouttest.DieAmid)(w)
+			blow("add-machine", planetest.DieAmid)(w)
 			pass(w, want, time.Time{})
 			w.Pass(time.Minute)
 			writes := 0
-			w.Strike = func(int, string) rollouttest.Blow {
+			w.Strike = func(int, string) planetest.Blow {
 				if writes++; writes == after {
-					return rollouttest.DieAfter
+					return planetest.DieAfter
 				}
-				return rollouttest.NoBlow
+				return planetest.NoBlow
 			}
 			wantRest(t, w, want, roll(t, w, want))
 		}
@@ -114,8 +111,8 @@ func TestALostMachineJoins(t *testing.T) {
 		for _, takes := range []time.Duration{5 * time.Second, 20 * time.Second, 45 * time.Second} {
 			for _, boots := range some(30, seconds(2*time.Minute)) {
 				w, want := newPlane(machines), newImage(machines)
-				fate(rollouttest.Fate{Boots: boots + time.Second, Takes: takes})(w)
-				blow("add-machine", rollouttest.DieAmid)(w)
+				fate(planetest.Fate{Boots: boots + time.Second, Takes: takes})(w)
+				blow("add-machine", planetest.DieAmid)(w)
 				report := roll(t, w, want)
 				if report.Failure != nil && report.Failure.Reason == "UnknownMember" {
 					continue
@@ -132,8 +129,8 @@ func TestKilledWhileAMachineJoins(t *testing.T) {
 	for _, machines := range []int{1, 3} {
 		for _, boots := range some(30, seconds(3*time.Minute)) {
 			w, want := newPlane(machines), newImage(machines)
-			fate(rollouttest.Fate{Boots: boots + time.Second})(w)
-			blow("add-machine", rollouttest.DieAfter)(w)
+			fate(planetest.Fate{Boots: boots + time.Second})(w)
+			blow("add-machine", planetest.DieAfter)(w)
 			wantRest(t, w, want, roll(t, w, want))
 			if w.Made() != 2*machines {
 				t.Fatalf("%d machines were made, and %d would have done\n%s", w.Made()-machines, machines, strings.Join(w.Story, "\n"))
@@ -147,9 +144,9 @@ func TestKilledWhileAMachineJoins(t *testing.T) {
 func TestAMachineDiesWhileItJoins(t *testing.T) {
 	t.Parallel()
 	for _, machines := range some(2, []int{1, 5, 3}) {
-		for phase := rollouttest.Preflight; phase <= rollouttest.Rising; phase++ {
-			for how, fate := range map[string]rollouttest.Fate{"dies": {Dies: phase}, "fails": {Fails: phase}} {
-				if machines == 1 && phase == rollouttest.Rising && how == "dies" {
+		for phase := planetest.Preflight; phase <= planetest.Rising; phase++ {
+			for how, fate := range map[string]planetest.Fate{"dies": {Dies: phase}, "fails": {Fails: phase}} {
+				if machines == 1 && phase == planetest.Rising && how == "dies" {
 					continue
 				}
 				t.Run(fmt.Sprintf("%d-%s-%d", machines, how, phase), func(t *testing.T) {
@@ -171,7 +168,7 @@ func TestAMachineIsPromotedBetweenLookAndAct(t *testing.T) {
 			t.Run(fmt.Sprintf("%d-%s", machines, step), func(t *testing.T) {
 				t.Parallel()
 				w, want := newPlane(machines), newImage(machines)
-				fate(rollouttest.Fate{PromotedBy: step})(w)
+				fate(planetest.Fate{PromotedBy: step})(w)
 				wantRest(t, w, want, roll(t, w, want))
 			})
 		}
@@ -185,11 +182,11 @@ func TestTheLeaderIsAnywhere(t *testing.T) {
 	for _, step := range []string{"mark-leaving", "cordon", "drain", "await-detached", "leave-endpoint", "remove-member"} {
 		for _, leader := range some(3, []string{"seed-cp-1", "seed-cp-2", "seed-cp-3", "seed-cp-4", "seed-cp-5"}) {
 			w := newPlane(3)
-			w.Strike = func(_ int, what string) rollouttest.Blow {
+			w.Strike = func(_ int, what string) planetest.Blow {
 				if strings.HasPrefix(what, step) {
 					w.Elect(leader)
 				}
-				return rollouttest.NoBlow
+				return planetest.NoBlow
 			}
 			wantRest(t, w, want, roll(t, w, want))
 		}

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollouttest
+// Package planetest is a cluster's control plane as a value, for whole rolls of machines by the driver that the job has.
+// It shares no code with the steps' models, nor with what decides: it follows the rules of etcd, kubeadm, Kubernetes and
+// Terraform by itself, so that it can contradict them. Start at New; Observe, Execute, WriteBook and Pass are the whole world.
+package planetest
 
 import (
 	"fmt"
@@ -79,8 +82,8 @@ type process struct {
 	reclaimed, interrupted bool
 }
 
-// PlaneConfig is how a Plane begins.
-type PlaneConfig struct {
+// Config is how a Plane begins.
+type Config struct {
 	Machines int
 	Now      time.Time
 	// ClusterConfiguration is the document in kubeadm-config.
@@ -90,9 +93,9 @@ type PlaneConfig struct {
 	Serving bool
 }
 
-// NewPlane is a healthy control plane of machines seed-cp-1 and so on. The oldest leads etcd, and each has two pods to evict
+// New is a healthy control plane of machines seed-cp-1 and so on. The oldest leads etcd, and each has two pods to evict
 // and a volume.
-func NewPlane(c PlaneConfig) *Plane {
+func New(c Config) *Plane {
 	p := &Plane{
 		Now: c.Now, Fates: map[string]Fate{}, vms: map[string]*vm{}, nodes: map[string]*node{}, names: map[string]bool{},
 		Least: c.Machines, Most: c.Machines + 1, state: terraform{registry: map[string]live.Machine{}, serial: 1, serving: c.Serving},
