@@ -46,11 +46,11 @@ rolls: ## Simulated rolls of machines, with a fault at every point of them; unit
 
 .PHONY: e2e
 e2e: build parts ## The core scenarios on a real kubeadm cluster
-	THESEUS_BIN=$(CURDIR)/bin/theseus go test -C test/lab -tags e2e -count=1 -v -timeout 25m ./e2e/...
+	THESEUS_BIN=$(CURDIR)/bin/theseus go test -C test/lab -tags e2e -count=1 -v -timeout 40m ./e2e/...
 
 .PHONY: e2e-full
 e2e-full: build parts ## The core scenarios and the longer matrices
-	THESEUS_BIN=$(CURDIR)/bin/theseus THESEUS_E2E_FULL=1 go test -C test/lab -tags e2e -count=1 -v -timeout 80m ./e2e/...
+	THESEUS_BIN=$(CURDIR)/bin/theseus THESEUS_E2E_FULL=1 go test -C test/lab -tags e2e -count=1 -v -timeout 120m ./e2e/...
 
 .PHONY: envtest
 envtest: ## Build the API server that integration tests use

@@ -100,7 +100,7 @@ func (s *roll) execute(ctx context.Context, step rollout.Step) error {
 		return err
 	}
 	if step.After != nil {
-		return s.writeBook(ctx, *step.After)
+		return s.writeBook(ctx, *step.After(s.Now()))
 	}
 	return nil
 }

@@ -57,7 +57,12 @@ func (t *trail) waited(now time.Time) {
 	}
 }
 
+// add notes a step. One that is done again and again, as a drain is, stays one.
 func (t *trail) add(name, subject string, took time.Duration) {
+	if n := len(t.steps) - 1; n >= t.written && t.steps[n].Step == name && t.steps[n].Subject == subject {
+		t.steps[n].Seconds += took.Seconds()
+		return
+	}
 	t.steps = append(t.steps, logbook.TakenStep{Step: name, Subject: subject, Seconds: took.Seconds()})
 }
 

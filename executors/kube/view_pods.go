@@ -28,6 +28,7 @@ func dnsPodsOf(pods []corev1.Pod) []live.DNSPod {
 			Node:     p.Spec.NodeName,
 			Image:    imageOf(p.Spec, coreDNSName),
 			Deleting: p.DeletionTimestamp != nil,
+			Created:  p.CreationTimestamp.Time,
 			Ready: slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 			}),

@@ -143,6 +143,8 @@ type DNSPod struct {
 	Image    string
 	Ready    bool
 	Deleting bool
+	// Created is when it was made.
+	Created  time.Time
 	Restarts int32
 	// Waiting and Message say why the coredns container is not running, "CrashLoopBackOff".
 	Waiting string

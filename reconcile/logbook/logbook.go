@@ -147,7 +147,8 @@ type Pending struct {
 	Since  time.Time `json:"since"`
 	// FailureDomain is where it goes, "" when none is asked for.
 	FailureDomain string `json:"failureDomain,omitempty"`
-	// Joined is when it was first seen whole; zero before.
+	// Made is when Terraform had made it, Joined when it was first seen whole; zero before.
+	Made   time.Time `json:"made,omitzero"`
 	Joined time.Time `json:"joined,omitzero"`
 	// GivenUp is why it is taken back, "" while it is wanted.
 	GivenUp string `json:"givenUp,omitempty"`
@@ -162,11 +163,11 @@ type Leaving struct {
 	Node     string    `json:"node,omitempty"`
 	MemberID string    `json:"memberID,omitempty"`
 	Since    time.Time `json:"since"`
-	// Tried is when pods were last evicted after the time for it was over; zero before.
-	Tried time.Time `json:"tried,omitzero"`
-	// Drained is when its pods were gone, Left when its API server was stopped; zero before.
-	Drained time.Time `json:"drained,omitzero"`
-	Left    time.Time `json:"left,omitzero"`
+	// Draining is since when its pods are evicted, anew after each time that this took too long; Drained is when they were
+	// gone, Left when its API server was stopped; zero before.
+	Draining time.Time `json:"draining,omitzero"`
+	Drained  time.Time `json:"drained,omitzero"`
+	Left     time.Time `json:"left,omitzero"`
 }
 
 // Member is an etcd member as it was recorded.

@@ -95,6 +95,9 @@ func (d *dns) prepare(original string, plan corefile.Assessment) Decision {
 		Items: d.plainItems(), KubeadmDNS: d.kube.KubeadmConfig.DNS, Opened: d.now,
 	}
 	if !d.underWay(run) {
+		if wait := d.comingUp(); wait != nil {
+			return wait
+		}
 		return Do{Step: Step{
 			Subject: subjectCanary,
 			Why:     fmt.Sprintf("CoreDNS %s must answer with this Corefile before the Deployment is touched", d.to),

@@ -55,6 +55,30 @@ func (d *dns) ready(image string) int {
 	return n
 }
 
+// comeUpWithin is how long a pod may take to be ready before it is no longer expected to.
+const comeUpWithin = 2 * time.Minute
+
+// comingUp waits for the present pods while none is ready and one was only just made, as after a drain: without an answer of
+// theirs the canary's can't be compared with anything. Those that do not come up are no reason to wait, the upgrade may mend them.
+func (d *dns) comingUp() Decision {
+	if d.ready(d.deploy.Image) > 0 {
+		return nil
+	}
+	var until time.Time
+	for _, pod := range d.kube.DNS.Pods {
+		if end := pod.Created.Add(comeUpWithin); pod.Image == d.deploy.Image && !pod.Deleting && pod.Restarts == 0 && end.After(until) {
+			until = end
+		}
+	}
+	if !until.After(d.now) {
+		return nil
+	}
+	return Wait{
+		Until: until, Why: "CoreDNS " + d.from + ": its pods are coming up, and what they answer is what the canary is compared with",
+		Subject: subjectDeployment, ResumedBy: AwaitedDNSRollout,
+	}
+}
+
 // rolloutState tells how far the new pods are, which old ones still serve, and what holds back those that are not ready.
 func (d *dns) rolloutState() string {
 	r := d.deploy.Rollout

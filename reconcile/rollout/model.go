@@ -48,7 +48,9 @@ func Apply(step Step, have live.Cluster, now time.Time) live.Cluster {
 	default:
 		applyPlane(step, have)
 	}
-	write(kube, step.After)
+	if step.After != nil {
+		write(kube, step.After(now))
+	}
 	return have
 }
 

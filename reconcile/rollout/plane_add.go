@@ -35,11 +35,11 @@ func (p *plane) obtainCredentials() Decision {
 			}}
 		}
 	}
-	return Stalled{Failure: Failure{
-		Reason:  "ControlPlaneUnhealthy",
-		Message: "no control-plane machine that stays is Ready with a healthy API server, so its certificates can't be had",
-		Remedy:  "mend the machines; the next pass then goes on",
-	}}
+	why := "no control-plane machine that stays is Ready with a healthy API server, so its certificates can't be had"
+	return Wait{
+		Until: p.now.Add(healthPatience), Why: why, Subject: "credentials", ResumedBy: AwaitedHealth,
+		Else: &Failure{Reason: "ControlPlaneUnhealthy", Message: why, Remedy: "mend the machines; the next pass then goes on"},
+	}
 }
 
 // byAge are the machines from the oldest to the newest, then by name.
@@ -69,11 +69,11 @@ func (p *plane) add() Decision {
 		return Stalled{Failure: *failure}
 	}
 	if p.want.Snapshot && p.begun().Snapshot == "" {
-		after := p.note(func(b *logbook.Book, r *logbook.Roll) { r.Snapshot = p.snapshotName() })
+		after := p.noteAfter(func(_ *logbook.Book, r *logbook.Roll, _ time.Time) { r.Snapshot = p.snapshotName() })
 		return Do{Step: Step{Subject: subjectEtcd, Why: "a verified snapshot is the way back", Act: SnapshotEtcd{p.snapshotName()}, After: after}}
 	}
 	if p.begun().Prepared != p.want.target() {
-		after := p.note(func(b *logbook.Book, r *logbook.Roll) { r.Prepared = p.want.target() })
+		after := p.noteAfter(func(_ *logbook.Book, r *logbook.Roll, _ time.Time) { r.Prepared = p.want.target() })
 		return Do{Step: Step{Subject: subjectRBAC, Why: "a join needs roles and bindings that it does not make", Act: EnsureJoinRBAC{}, After: after}}
 	}
 	text, failure := p.wantedConfig()
@@ -142,6 +142,13 @@ func (p *plane) note(change func(b *logbook.Book, r *logbook.Roll)) *logbook.Boo
 		book.Roll = &roll
 	}
 	return &book
+}
+
+// noteAfter is note for what is written once an act has worked, when it is known how late that is.
+func (p *plane) noteAfter(change func(b *logbook.Book, r *logbook.Roll, now time.Time)) func(now time.Time) *logbook.Book {
+	return func(now time.Time) *logbook.Book {
+		return p.note(func(b *logbook.Book, r *logbook.Roll) { change(b, r, now) })
+	}
 }
 
 // keep is the logbook with an original in it, when it has none of that kind yet.
@@ -219,6 +226,16 @@ func (p *plane) addStep(pending logbook.Pending, before *logbook.Book) Step {
 				FailureDomain: pending.FailureDomain, Created: pending.Since.UTC().Truncate(time.Second), Serving: true, Values: p.want.Values,
 			},
 			Until: pending.Since.Add(p.want.Timeouts.Create + p.want.Timeouts.Join), Taints: p.taints(),
+		},
+		After: func(now time.Time) *logbook.Book {
+			book := p.note(func(*logbook.Book, *logbook.Roll) {})
+			if before != nil {
+				*book = *before
+			}
+			made := pending
+			made.Made = now
+			book.Pending = &made
+			return book
 		},
 	}
 }

@@ -76,7 +76,10 @@ func (p *plane) awaitJoined(pending logbook.Pending, m live.MergedMachine) Decis
 	if csr := p.pendingCSR(m); csr != "" && p.want.ApproveCSR {
 		return Do{Step: Step{Subject: m.Name, Why: "its kubelet's certificate is to be approved (controlPlane.approveServingCSR)", Act: ApproveServingCSR{Name: csr, Node: m.Node.Name}}}
 	}
-	deadline := pending.Since.Add(p.want.Timeouts.Create + p.want.Timeouts.Join)
+	deadline := pending.Made.Add(p.want.Timeouts.Join)
+	if pending.Made.IsZero() { // killed just then: it was made at some time
+		deadline = pending.Since.Add(p.want.Timeouts.Create + p.want.Timeouts.Join)
+	}
 	why := strings.Join(missing, ", ")
 	if !p.now.Before(deadline) {
 		return p.giveUpMachine(pending, "it did not join in time: "+why)

@@ -116,10 +116,11 @@ func (p *plane) wantedAgain(m live.MergedMachine) bool {
 
 // stay takes a mark back.
 func (p *plane) stay(leaving logbook.Leaving, node *live.Node) Decision {
-	after := p.note(func(b *logbook.Book, _ *logbook.Roll) { b.Leaving = nil })
 	if node == nil {
-		return Do{Step: Step{Subject: leaving.Name, Why: "it is wanted again", Act: Note{"unmark-leaving"}, Before: after}}
+		before := p.note(func(b *logbook.Book, _ *logbook.Roll) { b.Leaving = nil })
+		return Do{Step: Step{Subject: leaving.Name, Why: "it is wanted again", Act: Note{"unmark-leaving"}, Before: before}}
 	}
+	after := p.noteAfter(func(b *logbook.Book, _ *logbook.Roll, _ time.Time) { b.Leaving = nil })
 	return Do{Step: Step{Subject: leaving.Name, Why: "it is wanted again", Act: UnmarkLeaving{node.Name}, After: after}}
 }
 
@@ -175,43 +176,13 @@ func (p *plane) cordon(_ logbook.Leaving, m live.MergedMachine, node live.Node) 
 // drain waits for the pods to go, then for the volumes. Nothing is forced.
 func (p *plane) drain(leaving logbook.Leaving, m live.MergedMachine, node live.Node) Decision {
 	parts := p.have.Kube.Plane.Parts[node.Name]
-	if !leaving.Drained.IsZero() {
+	switch {
+	case !leaving.Drained.IsZero():
 		return nil
-	}
-	deadline := leaving.Since.Add(p.want.Timeouts.Drain)
-	if len(parts.Pods) > 0 {
-		if f := p.consent(m.Name, parts.Pods); f != nil {
-			return Stalled{Failure: *f}
-		}
-		round := Step{
-			Subject: m.Name, Why: "to move to other nodes: " + count(len(parts.Pods), "pod"),
-			Act: Drain{Node: node.Name, Pods: parts.Pods},
-		}
-		if !p.now.Before(deadline) {
-			if !p.mayDrainNow(leaving, parts.Pods) {
-				return Stalled{Failure: p.drainBlocked(m, parts.Pods)}
-			}
-			round.Before = p.note(func(b *logbook.Book, _ *logbook.Roll) {
-				next := leaving
-				next.Tried = p.now
-				b.Leaving = &next
-			})
-		}
-		return Do{Step: round}
-	}
-	if leaving.Tried.After(deadline) {
-		deadline = leaving.Tried
-	}
-	deadline = deadline.Add(p.want.Timeouts.Detach)
-	if len(parts.Volumes) > 0 {
-		text := "volumes are attached to it: " + strings.Join(parts.Volumes, ", ")
-		if !p.now.Before(deadline) {
-			return Stalled{Failure: Failure{
-				Reason: "VolumesAttached", Message: fmt.Sprintf("machine %s is drained, but %s", m.Name, text),
-				Remedy: "see why they do not detach (kubectl get volumeattachments); the next pass looks again",
-			}}
-		}
-		return Wait{Until: deadline, Why: m.Name + ": " + text, Subject: m.Name, ResumedBy: AwaitedDetach}
+	case len(parts.Pods) > 0:
+		return p.evict(leaving, node.Name, parts.Pods)
+	case len(parts.Volumes) > 0:
+		return p.detach(leaving, m, parts.Volumes)
 	}
 	return Do{Step: Step{
 		Subject: m.Name, Why: "its pods are gone and no volume is attached to it", Act: Note{"await-detached"},
@@ -223,16 +194,47 @@ func (p *plane) drain(leaving logbook.Leaving, m live.MergedMachine, node live.N
 	}}
 }
 
-// drainAgain is how long after a late round of a drain the next one may come: each pass has one, and then tells how it is.
+// drainAgain is how long after a drain that took too long another one is begun. That is in another pass.
 const drainAgain = time.Minute
 
-// mayDrainNow reports whether a drain whose time is over gets one more round, because what held a pod has let it go.
-func (p *plane) mayDrainNow(leaving logbook.Leaving, pods []live.Evictee) bool {
-	return !p.now.Before(leaving.Tried.Add(drainAgain)) &&
-		slices.ContainsFunc(pods, func(e live.Evictee) bool { return len(e.Budgets) == 0 && !e.Terminating })
+// evict moves the pods away, for as long as a drain may take. What was too long once is tried again by a later pass, if there
+// is a pod that can go now: a budget may have room by then, and a process may have been killed while the time went by.
+func (p *plane) evict(leaving logbook.Leaving, node string, pods []live.Evictee) Decision {
+	if f := p.consent(leaving.Name, pods); f != nil {
+		return Stalled{Failure: *f}
+	}
+	step := Step{
+		Subject: leaving.Name, Why: "to move to other nodes: " + count(len(pods), "pod"),
+		Act: Drain{Node: node, Pods: pods},
+	}
+	deadline := leaving.Draining.Add(p.want.Timeouts.Drain)
+	switch canGo := slices.ContainsFunc(pods, func(e live.Evictee) bool { return !e.Terminating && len(e.Budgets) == 0 }); {
+	case leaving.Draining.IsZero(), canGo && p.now.After(deadline.Add(drainAgain)):
+		step.Before = p.note(func(b *logbook.Book, _ *logbook.Roll) {
+			next := leaving
+			next.Draining = p.now
+			b.Leaving = &next
+		})
+	case !p.now.Before(deadline):
+		return Stalled{Failure: p.drainBlocked(leaving.Name, pods)}
+	}
+	return Do{Step: step}
 }
 
-func (p *plane) drainBlocked(m live.MergedMachine, pods []live.Evictee) Failure {
+// detach waits for the volumes to be detached.
+func (p *plane) detach(leaving logbook.Leaving, m live.MergedMachine, volumes []string) Decision {
+	text := "volumes are attached to it: " + strings.Join(volumes, ", ")
+	deadline := cmp.Or(leaving.Draining, leaving.Since).Add(p.want.Timeouts.Drain + p.want.Timeouts.Detach)
+	if !p.now.Before(deadline) {
+		return Stalled{Failure: Failure{
+			Reason: "VolumesAttached", Message: fmt.Sprintf("machine %s is drained, but %s", m.Name, text),
+			Remedy: "see why they do not detach (kubectl get volumeattachments); the next pass looks again",
+		}}
+	}
+	return Wait{Until: deadline, Why: m.Name + ": " + text, Subject: m.Name, ResumedBy: AwaitedDetach}
+}
+
+func (p *plane) drainBlocked(machine string, pods []live.Evictee) Failure {
 	reasons := budgetBlocks(pods)
 	for _, pod := range pods {
 		switch {
@@ -244,7 +246,7 @@ func (p *plane) drainBlocked(m live.MergedMachine, pods []live.Evictee) Failure 
 	}
 	return Failure{
 		Reason:  "DrainBlocked",
-		Message: fmt.Sprintf("machine %s could not be drained within %s: %s", m.Name, p.want.Timeouts.Drain, strings.Join(reasons, "; ")),
+		Message: fmt.Sprintf("machine %s could not be drained within %s: %s", machine, p.want.Timeouts.Drain, strings.Join(reasons, "; ")),
 		Remedy:  "see to these pods, or give more time with controlPlane.timeouts.drain; the next pass looks again",
 	}
 }
@@ -277,9 +279,9 @@ func (p *plane) leaveEndpoint(leaving logbook.Leaving, m live.MergedMachine, nod
 	return Do{Step: Step{
 		Subject: m.Name, Why: why,
 		Act: StopAPIServer{Node: node.Name, Image: p.have.Kube.Plane.Parts[node.Name].APIServer.Image},
-		After: p.note(func(b *logbook.Book, _ *logbook.Roll) {
+		After: p.noteAfter(func(b *logbook.Book, _ *logbook.Roll, now time.Time) {
 			next := leaving
-			next.Left = p.now
+			next.Left = now
 			b.Leaving = &next
 		}),
 	}}

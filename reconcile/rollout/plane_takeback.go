@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/theseus-gitops/theseus/reconcile/live"
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
@@ -208,7 +209,7 @@ func (p *plane) removeStray(e live.Member, why string) Decision {
 	}
 	return Do{Step: Step{
 		Subject: e.Ref().String(), Why: why, Act: RemoveMember{Member: e.Ref()},
-		After: p.note(func(b *logbook.Book, _ *logbook.Roll) {
+		After: p.noteAfter(func(b *logbook.Book, _ *logbook.Roll, _ time.Time) {
 			b.Members, b.Serial = maps.Clone(b.Members), p.lastSerial()
 			maps.DeleteFunc(b.Members, func(_ string, m logbook.Member) bool { return m.ID == e.ID.String() })
 		}),

@@ -46,6 +46,21 @@ func rows() map[string]row {
 			k.KubeadmConfig.DNS.Disabled = true
 			k.DNS.Config.Data = nil
 		}, done: true, notice: "dns.disabled"},
+		"drained a moment ago, and no pod answers yet": {change: noDNS(func(d *live.DNS) {
+			for i := range d.Pods {
+				d.Pods[i].Ready, d.Pods[i].Created = false, now().Add(-10*time.Second)
+			}
+		}), waits: true, says: "coming up"},
+		"no pod answers, and has not for long": {change: noDNS(func(d *live.DNS) {
+			for i := range d.Pods {
+				d.Pods[i].Ready, d.Pods[i].Created = false, now().Add(-time.Hour)
+			}
+		}), first: "canary-coredns"},
+		"new pods that crash are not waited for": {change: noDNS(func(d *live.DNS) {
+			for i := range d.Pods {
+				d.Pods[i].Ready, d.Pods[i].Restarts, d.Pods[i].Created = false, 1, now().Add(-10*time.Second)
+			}
+		}), first: "canary-coredns"},
 		"capi 2 no ConfigMap, no Deployment":    {change: noDNS(func(d *live.DNS) { d.Config, d.Deployment = nil, nil }), done: true, notice: "ConfigMap"},
 		"capi 2b ConfigMap alone missing":       {change: noDNS(func(d *live.DNS) { d.Config = nil }), done: true, notice: "ConfigMap"},
 		"capi 2c Deployment alone missing":      {change: noDNS(func(d *live.DNS) { d.Deployment = nil }), done: true, notice: "Deployment"},

@@ -18,8 +18,10 @@ type Step struct {
 	// Why is the sentence for people, used in plan, log, commit and status alike.
 	Why string
 	Act Act
-	// Before is the logbook to be written before the act, After the one once the act has worked; nil leaves it as it is.
-	Before, After *logbook.Book
+	// Before is the logbook to be written before the act, nil to leave it as it is.
+	Before *logbook.Book
+	// After gives the one to be written once the act has worked, at that time; nil leaves it as it is.
+	After func(now time.Time) *logbook.Book
 	// Limit is how long the act may take, 0 for the usual.
 	Limit time.Duration
 }

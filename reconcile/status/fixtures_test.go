@@ -73,6 +73,14 @@ func changing(name, stage string) status.Report {
 	return r
 }
 
+// draining is a roll of machines of which no version tells.
+func draining(name, stage string) status.Report {
+	r := converged(name, stage)
+	r.Outcome, r.Why = status.Changes, "to move to other nodes: 2 pods"
+	r.Plan = &status.Plan{Done: 2, Total: 5, Hash: "sha256:77aa", Current: &status.Step{Step: "drain", Subject: name + "-cp-4", Why: r.Why}}
+	return r
+}
+
 func waiting(name, stage string) status.Report {
 	r := changing(name, stage)
 	r.Outcome, r.Why = status.Waiting, "1 of 2 CoreDNS pods are of the new image"

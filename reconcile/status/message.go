@@ -109,8 +109,10 @@ func happened(r Report) string {
 		}
 		return what + " converged"
 	case Changes:
-		if r.Plan != nil {
-			what = strings.TrimPrefix(what+", "+stepOf(*r.Plan), ", ")
+		if p := r.Plan; p != nil && what == "" && p.Current != nil {
+			what = line(stepOf(*p) + ": " + p.Current.Step + " " + p.Current.Subject)
+		} else if p != nil {
+			what = strings.TrimPrefix(what+", "+stepOf(*p), ", ")
 		}
 		return cmp.Or(what, line(r.Why), r.Outcome.Word())
 	case Stalled:

@@ -197,6 +197,7 @@ func TestSubjects(t *testing.T) {
 		{"seed-eu-1: CoreDNS v1.14.2 → v1.14.6 converged", []status.Report{done}},
 		{"seed-eu-1: as wanted", []status.Report{converged("seed-eu-1", "dev")}},
 		{"seed-eu-1: CoreDNS v1.14.2 → v1.14.6, step 3 of 5", []status.Report{changing("seed-eu-1", "dev")}},
+		{"seed-eu-1: step 3 of 5: drain seed-eu-1-cp-4", []status.Report{draining("seed-eu-1", "dev")}},
 		{"seed-eu-1: stalled: CanaryFailed: the canary of…", []status.Report{stalled("seed-eu-1", "dev")}},
 		{"seed-eu-1: CoreDNS v1.14.2 → v1.14.6: put back (DNSVerifyFailed)", []status.Report{putBack("seed-eu-1", "dev")}},
 		{"seed-eu-1: CoreDNS v1.14.2 → v1.14.6, step 3 of 5", []status.Report{unverified("seed-eu-1", "dev")}},

@@ -73,7 +73,7 @@ func TestAMachineJoinsAtTheLastSecond(t *testing.T) {
 			for _, takes := range []time.Duration{5 * time.Second, 20 * time.Second} {
 				for _, late := range some(7*machines, seconds(time.Minute)) {
 					w, want := newPlane(machines), newImage(machines)
-					fate(planetest.Fate{Boots: 34*time.Minute + late, Takes: takes})(w)
+					fate(planetest.Fate{Boots: 14*time.Minute + 30*time.Second + late, Takes: takes})(w)
 					wantRest(t, w, want, roll(t, w, want))
 				}
 			}

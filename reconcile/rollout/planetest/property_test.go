@@ -61,7 +61,7 @@ func anyFate(rt *rapid.T, machines int) planetest.Fate {
 	phase := planetest.Phase(rapid.IntRange(int(planetest.Preflight), int(planetest.Rising)).Draw(rt, "phase"))
 	switch rapid.IntRange(0, 9).Draw(rt, "fate") {
 	case 0:
-		f.Boots = time.Duration(rapid.IntRange(1, 2400).Draw(rt, "boots")) * time.Second
+		f.Boots = time.Duration(rapid.IntRange(1, 1200).Draw(rt, "boots")) * time.Second
 		f.Takes = time.Duration(rapid.IntRange(1, 60).Draw(rt, "takes")) * time.Second
 	case 1:
 		f.Fails = phase

@@ -75,8 +75,8 @@ func stories() []story {
 			fate(planetest.Fate{Fails: planetest.Preflight})(w)
 			w.Fates["seed-cp-5"] = planetest.Fate{Fails: planetest.Preflight}
 		}},
-		{name: "joins-late", tells: "the first new machine takes half an hour to boot", machines: 3, want: newImage, befalls: fate(planetest.Fate{Boots: 30 * time.Minute})},
-		{name: "joins-while-it-is-destroyed", tells: "the first new machine is so late that it joins while it is being taken back: the placeholder keeps it out of etcd", machines: 1, want: newImage, befalls: fate(planetest.Fate{Boots: 34*time.Minute + 32*time.Second, Takes: 8 * time.Second})},
+		{name: "joins-late", tells: "the first new machine takes twelve minutes to boot", machines: 3, want: newImage, befalls: fate(planetest.Fate{Boots: 12 * time.Minute})},
+		{name: "joins-while-it-is-destroyed", tells: "the first new machine is so late that it joins while it is being taken back: the placeholder keeps it out of etcd", machines: 1, want: newImage, befalls: fate(planetest.Fate{Boots: 15*time.Minute + time.Second, Takes: 8 * time.Second})},
 		{name: "dies-while-joining", tells: "the first new machine dies as a learner", machines: 3, want: newImage, befalls: fate(planetest.Fate{Dies: planetest.CatchingUp})},
 		{name: "dies-once-it-votes", tells: "the first new machine dies as soon as it votes", machines: 3, want: newImage, befalls: fate(planetest.Fate{Dies: planetest.Rising})},
 		{name: "stays-a-learner", tells: "the first new machine is never promoted, beside one voter", machines: 1, want: newImage, befalls: fate(planetest.Fate{StaysLearner: true})},

@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,17 +11,9 @@ import (
 	"strings"
 )
 
-// call sends one request to the service, and reads the JSON answer into result unless that is nil or the answer empty.
-func (c cloud) call(ctx context.Context, method, path string, body, result any) error {
-	var payload io.Reader
-	if body != nil {
-		data, err := json.Marshal(body)
-		if err != nil {
-			return fmt.Errorf("packing a request to the lab service: %w", err)
-		}
-		payload = bytes.NewReader(data)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path, payload)
+// get sends one request to the service, and reads the JSON answer into result unless the answer is empty.
+func (c cloud) get(ctx context.Context, path string, result any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
 		return fmt.Errorf("asking the lab service: %w", err)
 	}
@@ -36,13 +27,13 @@ func (c cloud) call(ctx context.Context, method, path string, body, result any) 
 		return fmt.Errorf("hearing the lab service: %w", err)
 	}
 	if response.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("lab service: %s %s: %s: %s", method, path, response.Status, strings.TrimSpace(string(data)))
+		return fmt.Errorf("lab service: %s: %s: %s", path, response.Status, strings.TrimSpace(string(data)))
 	}
-	if result == nil || len(data) == 0 {
+	if len(data) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(data, result); err != nil {
-		return fmt.Errorf("reading the lab service's answer to %s %s: %w", method, path, err)
+		return fmt.Errorf("reading the lab service's answer to %s: %w", path, err)
 	}
 	return nil
 }

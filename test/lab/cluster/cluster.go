@@ -121,6 +121,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		{"lab service", c.ensureService},
 		{"Terraform module", c.ensureModule},
 		{fmt.Sprintf("%d control-plane machine(s)", c.options.Machines), c.ensureMachines},
+		{"control plane ready", c.awaitControlPlane},
 		{"kube-proxy ready", c.awaitProxy},
 		{"CoreDNS ready, and answering through kube-proxy", c.awaitDNS},
 		{"state to go back to", c.keepOriginals},

@@ -37,7 +37,7 @@ func (c *Cluster) RemoveMember(ctx context.Context, machine, id string) error {
 
 func (c *Cluster) etcd(ctx context.Context, machine, path string, body, result any) error {
 	var m service.Machine
-	if err := c.cloud.call(ctx, "GET", "/machines/"+machine, nil, &m); err != nil {
+	if err := c.cloud.get(ctx, "/machines/"+machine, &m); err != nil {
 		return err
 	}
 	config, err := c.etcdTLS(ctx, machine)

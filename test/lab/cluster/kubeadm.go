@@ -32,10 +32,10 @@ func (c *Cluster) initData(machine string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fill("init.yaml", map[string]string{
+	return fill("init.yaml", map[string]any{
 		"Cluster": c.Name, "Kubernetes": versions.Kubernetes, "EtcdTag": versions.EtcdTag, "CoreDNSTag": CoreDNSTag,
 		"Endpoint": c.Config.EndpointAddress(), "Pods": c.Config.Pods.String(), "Services": c.Config.Services.String(),
-		"Machine": machine,
+		"Machine": machine, "HealthChecked": c.options.HealthChecked,
 	})
 }
 
@@ -56,12 +56,12 @@ func (c *Cluster) joinData(ctx context.Context, machine string) (string, error) 
 		return "", err
 	}
 	lines := strings.Split(strings.TrimSpace(uploaded), "\n")
-	return fill("join.yaml", map[string]string{
+	return fill("join.yaml", map[string]any{
 		"Endpoint": words[2], "Machine": machine, "Token": words[4], "CAHash": words[6], "CertificateKey": lines[len(lines)-1],
 	})
 }
 
-func fill(name string, values map[string]string) (string, error) {
+func fill(name string, values map[string]any) (string, error) {
 	t, err := template.New(name).Option("missingkey=error").ParseFS(userDataFiles, name)
 	if err != nil {
 		return "", fmt.Errorf("reading the user data's template: %w", err)

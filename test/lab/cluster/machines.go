@@ -9,9 +9,11 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -103,6 +105,30 @@ func (c *Cluster) awaitKubeconfig(ctx context.Context) error {
 		return err
 	}
 	return c.writeRaw("kubeconfig", []byte(admin))
+}
+
+// awaitControlPlane waits until the kubelets have reported every static pod ready.
+func (c *Cluster) awaitControlPlane(ctx context.Context) error {
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	return poll(ctx, time.Minute, 300*time.Millisecond, func(ctx context.Context) error {
+		pods, err := client.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: "tier=control-plane"})
+		if err != nil {
+			return err
+		}
+		const parts = 4
+		if len(pods.Items) < parts*c.options.Machines {
+			return fmt.Errorf("%d static pods", len(pods.Items))
+		}
+		for _, p := range pods.Items {
+			if !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }) {
+				return fmt.Errorf("pod %s is not ready", p.Name)
+			}
+		}
+		return nil
+	})
 }
 
 // awaitProxy waits for kube-proxy on every machine.

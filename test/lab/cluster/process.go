@@ -77,7 +77,7 @@ func (c *Cluster) ensureService(ctx context.Context) error {
 	}
 	return poll(ctx, 20*time.Second, 50*time.Millisecond, func(ctx context.Context) error {
 		var health struct{ Lab string }
-		err := c.cloud.call(ctx, "GET", "/healthz", nil, &health)
+		err := c.cloud.get(ctx, "/healthz", &health)
 		switch {
 		case err == nil && health.Lab == c.Name:
 			return nil

@@ -31,7 +31,7 @@ func (c *Cluster) Status(ctx context.Context, out io.Writer) error {
 	line("node image", c.Config.Image)
 	line("service", c.serviceStatus(ctx))
 	var list struct{ Machines []service.Machine }
-	if err := c.cloud.call(ctx, "GET", "/machines", nil, &list); err == nil {
+	if err := c.cloud.get(ctx, "/machines", &list); err == nil {
 		for _, m := range list.Machines {
 			text := fmt.Sprintf("%s %s, pods %s", m.State, m.Address, m.PodCIDR)
 			if m.Fault != "" {
@@ -51,7 +51,7 @@ func (c *Cluster) Status(ctx context.Context, out io.Writer) error {
 
 func (c *Cluster) serviceStatus(ctx context.Context) string {
 	var health struct{ Lab string }
-	if err := c.cloud.call(ctx, "GET", "/healthz", nil, &health); err != nil {
+	if err := c.cloud.get(ctx, "/healthz", &health); err != nil {
 		return "does not answer: " + err.Error()
 	}
 	return "answers at " + c.Service()

@@ -126,7 +126,7 @@ func (c *Cluster) Terraform(ctx context.Context) (string, error) {
 // registry reads from the state which machines were asked for. There may be no state yet.
 func (c *Cluster) registry(ctx context.Context) (map[string]asked, error) {
 	var state json.RawMessage
-	if err := c.cloud.call(ctx, "GET", "/state/"+c.Name, nil, &state); err != nil {
+	if err := c.cloud.get(ctx, "/state/"+c.Name, &state); err != nil {
 		return nil, err
 	}
 	return readRegistry(state)

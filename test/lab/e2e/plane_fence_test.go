@@ -27,7 +27,7 @@ func TestOneMachineFence(t *testing.T) {
 			p := newPlane(t, cluster.Options{Name: "e2e-fence"})
 			w := wanted{kubernetes: oldVersion, image: p.image("debian-12", oldVersion), etcd: oldEtcd, coreDNS: oldTag, replicas: 1}
 			p.asks(w, "as it is")
-			p.fleet.run(0, "reconcile")
+			p.run(0, "reconcile")
 			first := p.machines()[0]
 
 			w.more = "    values: {roll: again}\n    attempts: 1\n    timeouts: {join: 40s}\n"
@@ -62,7 +62,7 @@ func TestRevertedWhileRolling(t *testing.T) {
 	p := newPlane(t, cluster.Options{Name: "e2e-revert"})
 	w := wanted{kubernetes: oldVersion, image: p.image("debian-12", oldVersion), etcd: oldEtcd, coreDNS: oldTag, replicas: 1}
 	p.asks(w, "as it is")
-	p.fleet.run(0, "reconcile")
+	p.run(0, "reconcile")
 	for _, after := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
 		t.Run(after.String(), func(t *testing.T) {
 			old := w
@@ -92,13 +92,16 @@ func TestRevertedWhileRolling(t *testing.T) {
 	}
 }
 
-// nextName is the machine that a plan adds.
+// nextName is the machine that a plan adds. Just after the lab came up a plan may end earlier, with a wait for what is not ready.
 func (p *plane) nextName(have string) string {
 	p.t.Helper()
-	for _, word := range strings.Fields(p.theseus("plan").out) {
-		if strings.HasPrefix(word, p.Name+"-cp-") && word != have {
-			return word
+	for range 20 {
+		for _, word := range strings.Fields(p.theseus("plan").out) {
+			if strings.HasPrefix(word, p.Name+"-cp-") && word != have {
+				return word
+			}
 		}
+		time.Sleep(3 * time.Second)
 	}
 	p.t.Fatal("the plan adds no machine")
 	return ""

@@ -33,6 +33,8 @@ type plane struct {
 	*cluster.Cluster
 	*fleet
 	temp   string // TMPDIR of every run: nothing may be left in it
+	binary string // runs Terraform and writes down when
+	calls  string // where to
 	client kubernetes.Interface
 }
 
@@ -69,6 +71,11 @@ func newPlane(t *testing.T, o cluster.Options) *plane {
 	if p.client, err = c.Client(); err != nil {
 		t.Fatal(err)
 	}
+	program, err := c.Terraform(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.binary, p.calls = p.wrap(program)
 	files, err := c.Module()
 	if err != nil {
 		t.Fatal(err)
@@ -99,10 +106,6 @@ func (p *plane) image(debian, kubernetes string) string {
 // asks commits a spec.
 func (p *plane) asks(w wanted, message string) {
 	p.t.Helper()
-	program, err := p.Terraform(p.t.Context())
-	if err != nil {
-		p.t.Fatal(err)
-	}
 	backend, err := json.Marshal(p.BackendConfig())
 	if err != nil {
 		p.t.Fatal(err)
@@ -132,7 +135,7 @@ spec:
     replicas: %d
     rollout: {stableFor: 5s}
     join: {nodeRegistration: {ignorePreflightErrors: [SystemVerification]}}
-%s`, p.Name, w.kubernetes, w.image, w.coreDNS, w.etcd, p.snapshots(), program, backend, w.replicas, w.more))
+%s`, p.Name, w.kubernetes, w.image, w.coreDNS, w.etcd, p.snapshots(), p.binary, backend, w.replicas, w.more))
 	p.push(message)
 }
 

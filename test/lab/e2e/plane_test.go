@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"os"
 	"slices"
 	"testing"
 
@@ -28,7 +29,7 @@ func TestRollOneMachine(t *testing.T) {
 func (p *plane) rolls(w wanted) {
 	p.t.Helper()
 	p.asks(w, "as it is")
-	p.fleet.run(0, "reconcile")
+	p.run(0, "reconcile")
 	p.is(w, "Linux 12")
 
 	for _, upgrade := range []struct {
@@ -43,7 +44,7 @@ func (p *plane) rolls(w wanted) {
 		upgrade.change()
 		p.asks(w, upgrade.message)
 		before := p.machines()
-		planned := p.fleet.run(10, "plan")
+		planned := p.run(10, "plan")
 		mustContain(p.t, "plan", planned.out, "add-machine", "remove-member", "destroy-machine")
 		p.roll(w, upgrade.debian, upgrade.message)
 		for _, name := range p.machines() {
@@ -59,14 +60,24 @@ func (p *plane) rolls(w wanted) {
 func (p *plane) roll(w wanted, debian, what string) {
 	p.t.Helper()
 	load := write(p.t, p.Kubeconfig)
-	r := p.fleet.run(0, "reconcile")
-	p.t.Logf("%s: %d failed writes", what, load.stop(p.t))
+	if err := os.RemoveAll(p.calls); err != nil {
+		p.t.Fatal(err)
+	}
+	r, spent := p.measured(p.calls)
+	if r.code != 0 {
+		p.t.Fatalf("reconcile: exit %d, want 0", r.code)
+	}
+	p.t.Logf("%s: %d failed writes; %s", what, load.stop(p.t), spent)
+	// Pull, plan and show for each change of a machine, and few more for the roll: more would be minutes where providers are slow.
+	if most := 12*w.replicas + 8; spent.sum() > most {
+		p.t.Errorf("%d calls of Terraform for %d machines: %v", spent.sum(), w.replicas, spent.calls)
+	}
 	noSecret(p.t, "output", r.out+r.err)
 	p.is(w, debian)
 	document := p.file("status/clusters/" + p.Name + ".yaml")
 	mustContain(p.t, "status document", document, `status: "True"`, "outcome: Converged", "kubernetesVersion: "+w.kubernetes)
 	head := p.head()
-	p.fleet.run(0, "reconcile", "--detailed-exitcode")
+	p.run(0, "reconcile", "--detailed-exitcode")
 	if p.head() != head {
 		p.t.Error("the pass after the roll committed something")
 	}

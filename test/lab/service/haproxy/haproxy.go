@@ -127,7 +127,7 @@ func (p *Proxy) Apply(ctx context.Context, members map[string]netip.Addr) error 
 			return fmt.Errorf("taking %s out of the endpoint: %w", s.machine, err)
 		}
 		p.slots[i].leaving = true
-		time.AfterFunc(grace, func() { p.free(i) })
+		time.AfterFunc(grace, func() { p.free(i) }) //nolint:contextcheck // long after the request that ctx is of
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if slices.Contains(p.slots[:], slot{machine: name}) {
