@@ -33,12 +33,16 @@ test: lint unit e2e ## Lint, unit and integration tests, and the core scenarios 
 	@echo "make test: everything passed"
 
 .PHONY: test-full
-test-full: lint unit e2e-full fuzz ## All of the above, the longer matrices in the lab, and the fuzz targets
+test-full: lint unit rolls e2e-full fuzz ## All of the above, the longer matrices in the lab, and the fuzz targets
 
 .PHONY: unit
 unit: envtest tofu ## Unit and integration tests: real Git servers, a real API server, Terraform and OpenTofu
 	KUBEBUILDER_ASSETS="$$(go run -C test/lab ./cmd/parts envtest)" THESEUS_TOFU="$$(go run -C test/lab ./cmd/parts tofu)" go test -race -shuffle=on ./...
 	go test -C test/lab ./parts/... ./service/... ./cluster/...
+
+.PHONY: rolls
+rolls: ## Simulated rolls of machines, with a fault at every point of them; unit tests try some points only
+	go test ./reconcile/rollout/planetest -all -rapid.checks=1000 -timeout 60m
 
 .PHONY: e2e
 e2e: build parts ## The core scenarios on a real kubeadm cluster

@@ -63,6 +63,8 @@ func (p *plane) roll() Decision {
 		}
 	}
 	switch {
+	case p.mayBeLost():
+		return p.giveUpMachine(*p.book.Pending, interrupted)
 	case p.have.Etcd == nil && p.joinsUnseen():
 		return p.join(*p.book.Pending)
 	case p.have.Etcd == nil:
@@ -191,6 +193,7 @@ func (p *plane) rest() Decision {
 		return Do{Step: Step{
 			Subject: m.Name, Why: "Terraform did not make it whole, and such a machine is never completed",
 			Act: DropEntry{m.Name}, Limit: p.want.Timeouts.Destroy,
+			Before: p.note(func(b *logbook.Book, _ *logbook.Roll) { b.Serial = p.lastSerial() }),
 		}}
 	}
 	if d := p.strays(); d != nil {

@@ -269,7 +269,8 @@ func (p *plane) taints() []live.Taint {
 	return nil
 }
 
-// lastSerial is the highest serial number that any machine of the cluster ever had, as far as anything tells.
+// lastSerial is the highest serial number that any machine of the cluster ever had, as far as anything tells. It is written
+// down with whatever takes a machine away: afterwards nothing else tells of its name.
 func (p *plane) lastSerial() uint64 {
 	last := p.book.Serial
 	seen := func(name string) {

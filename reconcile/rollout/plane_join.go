@@ -21,8 +21,6 @@ func (p *plane) join(pending logbook.Pending) Decision {
 		return p.joined(pending)
 	case m == nil && !wanted:
 		return p.forget(pending, "it was not made yet, and "+notWanted, false)
-	case m == nil && p.have.Machines.Interrupted:
-		return p.giveUpMachine(pending, interrupted)
 	case m == nil:
 		return Do{Step: p.addStep(pending, nil)}
 	case !wanted:
@@ -31,6 +29,13 @@ func (p *plane) join(pending logbook.Pending) Decision {
 		return p.giveUpMachine(pending, "Terraform did not make it whole")
 	}
 	return p.awaitJoined(pending, *m)
+}
+
+// mayBeLost reports whether the machine that is being added may exist without that Terraform's state knows it. Only the process
+// that broke the lock knows, so it is written down before anything else is done, even if nobody wants the machine any more.
+func (p *plane) mayBeLost() bool {
+	pending := p.book.Pending
+	return p.have.Machines.Interrupted && pending != nil && pending.GivenUp == "" && pending.Joined.IsZero() && p.all.Find(pending.Name) == nil
 }
 
 // joinsUnseen reports whether a machine is joining that an earlier process added. Etcd is not looked at before it is whole as

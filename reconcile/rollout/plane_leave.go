@@ -41,7 +41,7 @@ func (p *plane) beginLeavingAs(m live.MergedMachine, why string, change func(b *
 		if m.Node != nil {
 			leaving.Node = m.Node.Name
 		}
-		b.Leaving, b.Members = &leaving, p.recorded()
+		b.Leaving, b.Members, b.Serial = &leaving, p.recorded(), p.lastSerial()
 	})
 	if m.Node == nil {
 		return Do{Step: Step{Subject: m.Name, Why: why, Act: Note{"mark-leaving"}, Before: before}}

@@ -304,6 +304,15 @@ func TestAMachineJoins(t *testing.T) {
 			pending(c, w, time.Minute, plain)
 			c.Machines.Interrupted = true
 		}, []string{"give-up-machine seed-cp-9", "Terraform was killed"}},
+		{"the same before etcd can be seen: no later process would know", 3, func(w *rollout.Want, c *live.Cluster) {
+			pending(c, w, time.Minute, plain)
+			c.Etcd, c.Machines.Interrupted = nil, true
+		}, []string{"give-up-machine seed-cp-9", "Terraform was killed"}},
+		{"the same after a revert: that it was not made is not known", 3, func(w *rollout.Want, c *live.Cluster) {
+			w.Plane.Image = "debian-12"
+			pending(c, w, time.Minute, plain)
+			c.Machines.Interrupted = true
+		}, []string{"give-up-machine seed-cp-9", "Terraform was killed"}},
 		{"made, without Node", 3, func(w *rollout.Want, c *live.Cluster) { pending(c, w, time.Minute, plain); asked(c) }, []string{"wait: seed-cp-9 is joining: it has no Node"}},
 		{"killed while it joins: what it joins with is not taken away", 3, func(w *rollout.Want, c *live.Cluster) {
 			pending(c, w, time.Minute, plain)
@@ -409,6 +418,12 @@ func TestAMachineIsTakenBack(t *testing.T) {
 			up(c)
 			c.Machines.All = c.Machines.All[:1]
 		}, []string{"delete-node seed-cp-9"}},
+		{"its Node does not hide its member, which goes first", 1, func(w *rollout.Want, c *live.Cluster) {
+			pending(c, w, time.Hour, given)
+			up(c)
+			voter(c)
+			c.Machines.All = c.Machines.All[:1]
+		}, []string{"remove-stray-member member seed-cp-9"}},
 		{"then nothing is left", 1, func(w *rollout.Want, c *live.Cluster) { pending(c, w, time.Hour, fenced) }, []string{"forget-machine seed-cp-9"}},
 		{"promoted between look and removal: the placeholder goes, the plane goes on", 1, func(w *rollout.Want, c *live.Cluster) {
 			pending(c, w, time.Hour, fenced)

@@ -114,8 +114,14 @@ func (p *plane) memberOf(pending logbook.Pending) *live.Member {
 	for _, m := range p.book.Members {
 		known[m.ID] = true
 	}
+	// A machine that Terraform does not know has perhaps a Node all the same, and its member counts as that Node's.
+	for i, e := range p.have.Etcd.Members {
+		if strings.EqualFold(e.Name, pending.Name) {
+			return &p.have.Etcd.Members[i]
+		}
+	}
 	for i, e := range p.all.Members {
-		if strings.EqualFold(e.Name, pending.Name) || !known[e.ID.String()] && !slices.Contains(e.PeerURLs, pending.Placeholder) && !e.Started() {
+		if !known[e.ID.String()] && !slices.Contains(e.PeerURLs, pending.Placeholder) && !e.Started() {
 			return &p.all.Members[i]
 		}
 	}
@@ -204,7 +210,7 @@ func (p *plane) removeStray(e live.Member, why string) Decision {
 	return Do{Step: Step{
 		Subject: e.Ref().String(), Why: why, Act: RemoveMember{Member: e.Ref()},
 		After: p.noteAfter(func(b *logbook.Book, _ *logbook.Roll, _ time.Time) {
-			b.Members = maps.Clone(b.Members)
+			b.Members, b.Serial = maps.Clone(b.Members), p.lastSerial()
 			maps.DeleteFunc(b.Members, func(_ string, m logbook.Member) bool { return m.ID == e.ID.String() })
 		}),
 	}}
