@@ -22,11 +22,9 @@ type driver struct {
 	want  rollout.Want
 	point int // writes and acts so far
 	// at says what happens at a point, before it and after it.
-	at func(point int, before bool) error
-	// between is called before each decision; it may change what is wanted, and the world.
-	between func(d *driver)
-	waited  string
-	since   time.Time
+	at     func(point int, before bool) error
+	waited string
+	since  time.Time
 }
 
 var errKilled = errors.New("killed")
@@ -46,14 +44,11 @@ func (d *driver) pass() rollout.Decision {
 	d.waited = ""
 	failures := 0
 	for range mostDecisions {
-		if d.between != nil {
-			d.between(d)
-		}
 		d.invariants()
 		decision := rollout.Next(d.want, d.w.Observe(), d.w.Now)
 		end, err := d.act(decision)
 		switch {
-		case errors.Is(err, errKilled), errors.Is(err, rollouttest.ErrCutOff):
+		case errors.Is(err, errKilled):
 			d.w.Die()
 			return nil
 		case err != nil && !errors.Is(err, rollout.ErrConflict):

@@ -13,7 +13,8 @@ import (
 	"github.com/theseus-gitops/theseus/reconcile/skew"
 )
 
-// Plane is a control plane as Terraform, machines, kubeadm, etcd and Kubernetes would keep it. Machines boot and join by
+// Plane is a control plane as Terraform, machines, kubeadm, etcd and Kubernetes would keep it, coarser than that of package
+// planetest: for planes that grow and shrink, and load balancers that find machines by themselves, which that one has not yet. Machines boot and join by
 // themselves, as far as etcd's and kubeadm's rules let them; nothing else happens that was not asked for. It shares no code with
 // the steps' models. Start at NewPlane; Observe, Do, WriteBook and Pass are the whole world.
 type Plane struct {
@@ -21,15 +22,10 @@ type Plane struct {
 	Story []string
 	// Book is the logbook.
 	Book logbook.Book
-	// Habits say how a machine behaves that is not like others, by name; Habit is that of the next ones.
-	Habits map[string]Habit
-	Habit  Habit
+	// Habit is how the next machines behave.
+	Habit Habit
 	// ActsOnServing is the module's; without it the load balancer looks at health alone.
 	ActsOnServing bool
-	// CutOff has Terraform killed, and this process with it, when it has made the next machine and not written its state.
-	CutOff bool
-	// Blocked are nodes whose pods a budget keeps until then.
-	Blocked map[string]time.Time
 
 	entries []*entry
 	vms     []*vm
@@ -42,27 +38,19 @@ type Plane struct {
 
 	config, kubelet, proxy string
 	version                int
-	// locked is Terraform's state after a kill; orphans are machines that it does not know.
-	locked  bool
-	orphans map[string]bool
-	// sees, idle and interrupted are this process's: gone with it.
-	sees, idle, interrupted bool
-	lastLine                string
-	repeats                 int
+	// sees and idle are this process's: gone with it.
+	sees, idle bool
+	lastLine   string
+	repeats    int
 }
 
 // Habit is how a machine behaves.
 type Habit struct {
-	// Boot is how long it boots; Never is for ever.
+	// Boot is how long it boots.
 	Boot time.Duration
-	// Learner keeps its member a learner until then.
-	Learner time.Time
 	// Sick machines join and never become healthy.
 	Sick bool
 }
-
-// Never is longer than anybody waits.
-const Never = 1000 * time.Hour
 
 // entry is one of the registry: what was asked for.
 type entry struct {
@@ -110,8 +98,8 @@ const joinTakes = 5 * time.Second
 // NewPlane is a healthy control plane of so many machines, NAME-cp-1 and so on, led by the first, each with a pod to evict.
 func NewPlane(name string, machines int, now time.Time, config string) *Plane {
 	w := &Plane{
-		Now: now, Habits: map[string]Habit{}, Habit: Habit{Boot: 30 * time.Second}, ActsOnServing: true, Blocked: map[string]time.Time{},
-		used: map[string]bool{}, orphans: map[string]bool{}, config: config, lastID: 100, proxy: "registry.k8s.io/kube-proxy:v1.36.3",
+		Now: now, Habit: Habit{Boot: 30 * time.Second}, ActsOnServing: true,
+		used: map[string]bool{}, config: config, lastID: 100, proxy: "registry.k8s.io/kube-proxy:v1.36.3",
 		kubelet: "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n",
 	}
 	for i := range machines {
@@ -149,11 +137,7 @@ func (w *Plane) Tell(format string, args ...any) {
 func (w *Plane) make(m live.Machine) *vm {
 	n := len(w.used) + 11
 	m.Hostname, m.Addresses = m.Name, []string{fmt.Sprintf("10.0.0.%d", n)}
-	habit, ok := w.Habits[m.Name]
-	if !ok {
-		habit = w.Habit
-	}
-	v := &vm{name: m.Name, address: m.Addresses[0], version: m.KubernetesVersion, created: w.Now, since: w.Now, habit: habit}
+	v := &vm{name: m.Name, address: m.Addresses[0], version: m.KubernetesVersion, created: w.Now, since: w.Now, habit: w.Habit}
 	w.used[m.Name] = true
 	w.entries = append(w.entries, &entry{m})
 	w.vms = append(w.vms, v)
@@ -252,8 +236,7 @@ func (w *Plane) Describe() string {
 	return "machines " + strings.Join(machines, ", ") + "; members " + strings.Join(members, ", ") + "; nodes " + strings.Join(nodes, ", ")
 }
 
-// Leftovers is what should be gone when nothing is under way. Machines that Terraform's state does not know are nobody's to
-// remove but a person's; what they brought to the cluster is.
+// Leftovers is what should be gone when nothing is under way.
 func (w *Plane) Leftovers() (out []string) {
 	if b := w.Book; w.token != "" || b.Pending != nil || b.Leaving != nil {
 		out = append(out, "credentials, or an entry in the logbook")
@@ -271,10 +254,10 @@ func (w *Plane) Leftovers() (out []string) {
 	return append(out, w.unknown()...)
 }
 
-// unknown are the machines that neither Terraform's state nor a kill accounts for.
+// unknown are the machines that Terraform's state does not have.
 func (w *Plane) unknown() (out []string) {
 	for _, v := range w.vms {
-		if !w.known(v.name) && !w.orphans[v.name] {
+		if !w.known(v.name) {
 			out = append(out, "machine "+v.name)
 		}
 	}

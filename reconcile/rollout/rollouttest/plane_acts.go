@@ -20,19 +20,12 @@ func (w *Plane) rv() string { return strconv.Itoa(w.version) }
 func (w *Plane) WriteBook(b logbook.Book) { w.Book = b }
 
 // Die ends this process: what it alone had is gone.
-func (w *Plane) Die() { w.sees, w.idle, w.interrupted = false, false, false }
-
-// ErrCutOff is the end of this process in the middle of an act.
-var ErrCutOff = errors.New("killed together with Terraform")
+func (w *Plane) Die() { w.sees, w.idle = false, false }
 
 // Do carries out an act by the rules of who carries it out.
 //
 //nolint:cyclop // one line per act
 func (w *Plane) Do(act rollout.Act) error {
-	if w.locked {
-		w.locked, w.interrupted = false, true // whoever acts next breaks the dead lock, and looks again
-		return rollout.ErrConflict
-	}
 	switch a := act.(type) {
 	case rollout.CheckModule:
 		w.idle = true
@@ -84,11 +77,6 @@ func (w *Plane) add(a rollout.AddMachine) error {
 	}
 	w.token = a.Machine.Name
 	w.make(a.Machine)
-	if w.CutOff {
-		w.CutOff, w.locked, w.orphans[a.Machine.Name] = false, true, true
-		w.entries = w.entries[:len(w.entries)-1]
-		return ErrCutOff
-	}
 	return nil
 }
 
@@ -132,7 +120,7 @@ func (w *Plane) onNode(name string, edit func(n *node)) error {
 // drain moves the pods to another node, unless a budget keeps them.
 func (w *Plane) drain(name string) {
 	v := w.machine(name)
-	if v == nil || w.Now.Before(w.Blocked[name]) {
+	if v == nil {
 		return
 	}
 	for _, other := range w.vms {

@@ -65,7 +65,7 @@ func (w *Plane) joinOn(v *vm, next func(phase)) {
 			w.register(v)
 		}
 		next(serves)
-	case !w.Now.Before(v.habit.Learner):
+	default:
 		m.learner = false
 		w.Tell("  # %s is a voter", v.name)
 		next(registers)
@@ -136,7 +136,7 @@ func (w *Plane) Observe() live.Cluster {
 			Plane:         &live.Plane{Parts: map[string]live.Parts{}, Served: []string{}, Credentials: w.token != ""},
 			DNS:           New("registry.k8s.io/coredns/coredns:v1.14.2", DefaultCorefile).Observe().Kube.DNS,
 		},
-		Machines: &live.Machines{Endpoint: "10.0.0.1:6443", ActsOnServing: w.ActsOnServing, Idle: w.idle, Interrupted: w.interrupted},
+		Machines: &live.Machines{Endpoint: "10.0.0.1:6443", ActsOnServing: w.ActsOnServing, Idle: w.idle},
 	}
 	for _, e := range w.entries {
 		c.Machines.All = append(c.Machines.All, e.Machine)
@@ -167,16 +167,10 @@ func (w *Plane) parts(v *vm) live.Parts {
 	part := func(component, tag string, ready bool) live.Part {
 		return live.Part{Image: "registry.k8s.io/" + component + ":" + tag, Ready: ready && !v.habit.Sick}
 	}
-	pods := slices.Clone(v.pods)
-	for i := range pods {
-		if w.Now.Before(w.Blocked[v.name]) {
-			pods[i].Budgets = []string{"default/web"}
-		}
-	}
 	return live.Parts{
 		APIServer: part("kube-apiserver", v.version, !v.apiDown), ControllerManager: part("kube-controller-manager", v.version, true),
 		Scheduler: part("kube-scheduler", v.version, true), Etcd: part("etcd", v.etcd, w.memberOf(v.name) != nil),
-		Pods: pods,
+		Pods: slices.Clone(v.pods),
 	}
 }
 
