@@ -4,20 +4,18 @@ package terraform
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/theseus-gitops/theseus/internal/scratch"
 	"github.com/theseus-gitops/theseus/reconcile/logbook"
 )
 
 // Holder tells who holds the locks that this Module takes, to be written down before the first of them.
 func (m *Module) Holder() logbook.LockHolder {
 	host, _ := os.Hostname() // without a name nothing is ever proved to be ours
-	return logbook.LockHolder{Host: host, Boot: bootID(), Folder: m.folder.path, Since: m.since}
+	return logbook.LockHolder{Host: host, Boot: bootID(), Folder: m.folder.Path(), Since: m.since}
 }
 
 // bootID tells two starts of a host apart; empty where the kernel does not say.
@@ -39,12 +37,7 @@ func Gone(h logbook.LockHolder) bool {
 	if h.Boot != bootID() {
 		return true // the host was started anew since
 	}
-	lock, err := lockFile(filepath.Join(h.Folder, lockName), 0)
-	if err != nil {
-		// The folder is removed by its owner at its end, or by a sweep once nobody works in it.
-		return errors.Is(err, fs.ErrNotExist)
-	}
-	return lock.Close() == nil
+	return scratch.Abandoned(h.Folder)
 }
 
 // Reclaim breaks the state's lock when it is proved to be of one of these holders, which is gone. Whoever calls it holds the

@@ -174,7 +174,7 @@ func (m *Module) State(ctx context.Context) (*State, error) {
 }
 
 // Close deletes the private folder with all plans.
-func (m *Module) Close() error { return m.folder.remove() }
+func (m *Module) Close() error { return m.folder.Remove() }
 
 // String names the module. Nothing else of it is printed: it knows secrets.
 func (m *Module) String() string { return "Terraform module " + m.options.Dir }
