@@ -54,7 +54,6 @@ type Module struct {
 	folder  *folder
 	secrets secrets
 	plans   int
-	since   time.Time
 }
 
 // Open makes a private folder and initialises the module in it. An *UnfitError says that a person has to change
@@ -74,7 +73,7 @@ func prepare(ctx context.Context, o Options) (*Module, error) {
 	if o.StopTimeout <= 0 {
 		o.StopTimeout = 30 * time.Minute
 	}
-	m := &Module{options: o, since: time.Now()}
+	m := &Module{options: o}
 	var err error
 	if m.binary, err = exec.LookPath(o.Binary); err != nil {
 		return nil, &UnfitError{Problem: fmt.Sprintf("the program %q can't be run: %v", o.Binary, errors.Unwrap(err)), Remedy: "install it, or set spec.terraform.binary"}
