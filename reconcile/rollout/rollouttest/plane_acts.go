@@ -29,8 +29,8 @@ var ErrCutOff = errors.New("killed together with Terraform")
 //
 //nolint:cyclop // one line per act
 func (w *Plane) Do(act rollout.Act) error {
-	if w.locked {
-		w.locked, w.interrupted = false, true // whoever acts next breaks the dead lock, and looks again
+	if w.locked && (rollout.Step{Act: act}).LocksState() {
+		w.locked, w.interrupted = false, true // whoever needs the lock next breaks the dead one, and looks again
 		return rollout.ErrConflict
 	}
 	switch a := act.(type) {
