@@ -7,10 +7,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/theseus-gitops/theseus/internal/scratch"
 )
 
 // Auth is a set of credentials for one repository. It prints as a word, never as its content.
@@ -175,18 +178,16 @@ func parseKnownHosts(loc location, data []byte) (*knownhosts.HostKeyDB, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, badOption("Secret key known_hosts is missing or empty; put in the host key of %s as its owner publishes it (or ssh-keyscan's output, verified)", name)
 	}
-	file, err := os.CreateTemp("", "known_hosts-")
+	folder, err := scratch.New("", "theseus-git-")
 	if err != nil {
 		return nil, badOption("known_hosts needs a writable temporary directory (TMPDIR)")
 	}
-	defer os.Remove(file.Name()) //nolint:errcheck // public data in a temporary directory
-	if _, err = file.Write(data); err == nil {
-		err = file.Close()
-	}
-	if err != nil {
+	defer folder.Remove() //nolint:errcheck // public data, and the next run tries again
+	file := filepath.Join(folder.Path(), "known_hosts")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
 		return nil, badOption("known_hosts can't be written to the temporary directory (TMPDIR)")
 	}
-	hosts, err := knownhosts.NewDB(file.Name())
+	hosts, err := knownhosts.NewDB(file)
 	if err != nil {
 		return nil, badOption("Secret key known_hosts: not in OpenSSH's known_hosts format")
 	}

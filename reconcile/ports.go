@@ -55,8 +55,8 @@ type Target struct {
 	Executor Executor
 	Locker   Locker
 	Books    BookKeeper
-	// Holder is what is written down of this process before it changes anything, so that a lock which it leaves when it is
-	// killed can be proved to be its; nil when it leaves none.
+	// Holder is what is written down of this process before each step that locks Terraform's state, so that a lock which it
+	// leaves when it is killed can be proved to be its; nil when it leaves none.
 	Holder func() logbook.LockHolder
 	// Close ends what the target holds: connections, files. It is called once, after the last use.
 	Close func() error

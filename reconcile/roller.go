@@ -58,8 +58,8 @@ type roll struct {
 	milestone bool
 	// asked is when Superseded was asked last.
 	asked time.Time
-	// signed tells that the logbook names this process.
-	signed bool
+	// lockedSince is when the first step began that may have left Terraform's state locked; zero when none may have.
+	lockedSince time.Time
 }
 
 func newRoll(r *Roller) *roll { return &roll{Roller: r, have: live.Cluster{Kube: &live.Kube{}}} }
@@ -144,6 +144,7 @@ func (s *roll) superseded(ctx context.Context, decision rollout.Decision) bool {
 	switch decision.(type) {
 	case rollout.Done, rollout.Stalled:
 		return false
+	case rollout.Do, rollout.Wait:
 	}
 	if s.asked.IsZero() {
 		s.asked = s.Now() // the specs were read just now
@@ -277,10 +278,10 @@ func (s *roll) end(ctx context.Context, decision rollout.Decision, over bool) st
 	// The report first: a crash between the two repeats the report, which is harmless; the other way it would be lost.
 	announced := s.Announce(ctx, report)
 	book := s.have.Kube.Book
-	book.Roll, book.LockHolders = nil, nil
+	book.Roll = nil
 	if _, done := decision.(rollout.Done); done {
-		// Originals and counts are kept after a failure: the way back may need them.
-		book.ConvergedSince, book.FailedTarget, book.Originals, book.Attempts = s.Now(), nil, nil, nil
+		// Originals and counts are kept after a failure: the way back may need them. So may it whose lock was left.
+		book.ConvergedSince, book.FailedTarget, book.Originals, book.Attempts, book.LockHolders = s.Now(), nil, nil, nil, nil
 	}
 	if err := s.writeBook(ctx, book); err != nil {
 		return s.failed(err)

@@ -25,9 +25,6 @@ func (s *roll) do(ctx context.Context, step rollout.Step) error {
 	if err := s.lock.Check(ctx); err != nil {
 		return err
 	}
-	if s.Target.Holder != nil && !s.signed {
-		return s.sign(ctx) // the step is decided again, for the same reason
-	}
 	// A step that has begun is finished even when the process is asked to end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(step.Limit, stepDeadline))
 	defer cancel()
@@ -69,35 +66,41 @@ func (s *roll) begin(ctx context.Context, first rollout.Step) error {
 		Started: now, Revision: s.Want.Revision, From: versionsOf(s.have),
 	}
 	book.ConvergedSince = time.Time{}
-	s.enter(&book)
 	return s.writeBook(ctx, book)
 }
 
-// sign writes this process into the logbook of a roll that an earlier one began.
-func (s *roll) sign(ctx context.Context) error {
-	book := s.have.Kube.Book
-	s.enter(&book)
-	return s.writeBook(ctx, book)
-}
-
-// enter adds this process to those that may leave a lock behind.
-func (s *roll) enter(book *logbook.Book) {
-	if s.Target.Holder != nil {
-		book.LockHolders = book.Held(s.Target.Holder())
+// before is what the logbook is to hold before a step, nil when it needs no change. A step that locks Terraform's state is
+// entered with its time, because a lock that is left when this process is killed says no more of whose it is.
+func (s *roll) before(step rollout.Step) *logbook.Book {
+	if s.Target.Holder == nil || !step.LocksState() {
+		return step.Before
 	}
-	s.signed = true
+	book := s.have.Kube.Book
+	if step.Before != nil {
+		book = *step.Before
+	}
+	holder, now := s.Target.Holder(), s.Now()
+	if s.lockedSince.IsZero() {
+		s.lockedSince = now
+	}
+	holder.Since, holder.Until = s.lockedSince, now.Add(cmp.Or(step.Limit, stepDeadline))
+	book.LockHolders = book.Held(holder)
+	return &book
 }
 
 // execute does what belongs to the logbook itself and hands the rest to the cluster's executor. What must be remembered of
 // a step is written before it, so that a crash in between leaves no trace that nobody knows of.
 func (s *roll) execute(ctx context.Context, step rollout.Step) error {
-	if step.Before != nil {
-		if err := s.writeBook(ctx, *step.Before); err != nil {
+	if book := s.before(step); book != nil {
+		if err := s.writeBook(ctx, *book); err != nil {
 			return err
 		}
 	}
 	if err := s.carryOut(ctx, step); err != nil {
 		return err
+	}
+	if step.LocksState() {
+		s.lockedSince = time.Time{} // what has worked has left no lock
 	}
 	if step.After != nil {
 		return s.writeBook(ctx, *step.After(s.Now()))

@@ -79,8 +79,10 @@ func ownPod() kube.OwnPod {
 //nolint:cyclop // one line per step
 func (p *controlPlane) execute(ctx context.Context, step rollout.Step) (known bool, err error) {
 	client := p.client.Interface()
-	if err := p.machines.reclaim(ctx, p.seen.Kube.Book.LockHolders, p.tell); err != nil {
-		return true, err
+	if step.LocksState() {
+		if err := p.machines.reclaim(ctx, p.seen.Kube.Book.LockHolders, p.tell); err != nil {
+			return true, err
+		}
 	}
 	switch act := step.Act.(type) {
 	case rollout.CheckModule:

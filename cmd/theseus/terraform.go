@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,9 +47,9 @@ type machines struct {
 	idle mark
 	// kept is the destroy plan of a machine that was judged before its member went.
 	kept *terraform.Plan
-	// reclaimed tells that locks of dead processes of ours were looked for.
-	reclaimed bool
-	// interrupted tells that one was broken.
+	// unlocked tells that no lock of a dead process can be left: there was none, and what was done since has worked.
+	unlocked bool
+	// interrupted tells that such a lock was broken.
 	interrupted bool
 }
 
@@ -95,45 +97,53 @@ func (m *machines) observe(ctx context.Context) (*live.Machines, error) {
 func (m *machines) holder() logbook.LockHolder {
 	h := m.module.Holder()
 	if pod := ownPod(); pod.UID != "" {
-		h.Pod = pod.Namespace + "/" + pod.Name + "/" + pod.UID
+		h.Pod, h.PodCluster = pod.Namespace+"/"+pod.Name+"/"+pod.UID, podCluster()
 	}
 	return h
 }
 
-// reclaim breaks the lock of an earlier process of ours that was killed, once, before this one takes any.
+// reclaim breaks the lock of an earlier process of ours that was killed, or of a Terraform of this one that was, before another is
+// taken. As long as there is a lock that is not proved to be ours, it is looked at again before each step.
 func (m *machines) reclaim(ctx context.Context, holders []logbook.LockHolder, tell func(string)) error {
-	if m.reclaimed {
+	if m.unlocked {
 		return nil
 	}
-	own := m.holder()
-	others := slices.DeleteFunc(slices.Clone(holders), func(h logbook.LockHolder) bool { return h.Folder == own.Folder && h.Host == own.Host })
-	broken, err := m.module.Reclaim(ctx, others, gone)
+	lock, err := m.module.Reclaim(ctx, holders, podGone)
 	if err != nil {
 		return moduleFailure(err)
 	}
-	m.reclaimed = true
-	if broken != nil {
+	m.unlocked = lock.Held == nil || lock.Broken
+	if lock.Broken {
 		m.interrupted = true
 		m.refresh()
-		tell(fmt.Sprintf("broke lock %s of Terraform's state: a run of ours on %s took it at %s and was killed", broken.ID, broken.Who, broken.Created.UTC().Format(time.RFC3339)))
+		tell(fmt.Sprintf("broke lock %s of Terraform's state: a run of ours (%s) took it at %s and was killed", lock.Held.ID, lock.Held.Who, lock.Held.Created.UTC().Format(time.RFC3339)))
 		return fmt.Errorf("the lock of Terraform's state was of a killed run: %w", rollout.ErrConflict) // decided on what is seen now
 	}
 	return nil
 }
 
-// gone reports whether a holder is proved to be gone: by its pod, or else by its process.
-func gone(ctx context.Context, h logbook.LockHolder) bool {
-	if h.Pod != "" {
-		return podGone(ctx, h.Pod)
+// podCluster tells the cluster that this job runs in from others; empty outside of one.
+func podCluster() string {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return ""
 	}
-	return terraform.Gone(h)
+	authority, err := os.ReadFile(config.CAFile)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(authority))
 }
 
-// podGone asks the cluster that this job runs in. A pod of another cluster, or one that may not be read, is not proved gone.
-func podGone(ctx context.Context, pod string) bool {
-	parts := strings.Split(pod, "/")
+// podGone asks the cluster that this job runs in. A pod of another cluster or namespace, or one that may not be read, is not
+// proved gone.
+func podGone(ctx context.Context, h logbook.LockHolder) bool {
+	parts := strings.Split(h.Pod, "/")
+	if len(parts) != 3 || parts[0] != ownPod().Namespace || h.PodCluster == "" || h.PodCluster != podCluster() {
+		return false
+	}
 	config, err := rest.InClusterConfig()
-	if err != nil || len(parts) != 3 || parts[0] != ownPod().Namespace {
+	if err != nil {
 		return false
 	}
 	client, err := kubernetes.NewForConfig(config)
@@ -144,7 +154,13 @@ func podGone(ctx context.Context, pod string) bool {
 	if err != nil {
 		return apierrors.IsNotFound(err)
 	}
-	return string(found.UID) != parts[2] || found.Status.Phase == corev1.PodSucceeded || found.Status.Phase == corev1.PodFailed
+	return string(found.UID) != parts[2] || podEnded(found.Status)
+}
+
+// podEnded reports whether nothing of a pod runs any more. The phase alone does not tell: it may be set for a pod whose node is lost.
+func podEnded(s corev1.PodStatus) bool {
+	runs := slices.ContainsFunc(s.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil })
+	return !runs && (s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed)
 }
 
 // liveMachines turns a state into values.
@@ -166,7 +182,7 @@ func liveMachines(s *terraform.State, idle bool) *live.Machines {
 // check makes sure that the module plans no change of its own.
 func (m *machines) check(ctx context.Context) error {
 	if _, err := m.module.Idle(ctx, m.state.Registry); err != nil {
-		return moduleFailure(err)
+		return m.failed(err)
 	}
 	m.idle = markOf(m.state)
 	return nil
@@ -200,7 +216,7 @@ func (m *machines) change(ctx context.Context, kind terraform.Kind, machine stri
 func (m *machines) rehearseDestroy(ctx context.Context, machine string) error {
 	plan, err := m.module.Plan(ctx, terraform.Step{Kind: terraform.Destroy, Machine: machine, Have: m.state.Registry})
 	if err != nil {
-		return moduleFailure(err)
+		return m.failed(err)
 	}
 	if len(plan.Offences) > 0 {
 		return errors.Join(moduleFailure(&terraform.RefusedError{Step: plan.Step, Offences: plan.Offences}), plan.Discard())
@@ -217,7 +233,7 @@ func (m *machines) step(ctx context.Context, s terraform.Step) error {
 	if plan == nil || plan.Step.Kind != s.Kind || plan.Step.Machine != s.Machine {
 		made, err := m.module.Plan(ctx, s)
 		if err != nil {
-			return moduleFailure(err)
+			return m.failed(err)
 		}
 		plan = made
 	}
@@ -228,9 +244,15 @@ func (m *machines) step(ctx context.Context, s terraform.Step) error {
 		m.idle = markOf(state)
 	}
 	if err != nil {
-		return moduleFailure(err)
+		return m.failed(err)
 	}
 	return nil
+}
+
+// failed is the failure of a call that takes the state's lock: a Terraform that was killed leaves it.
+func (m *machines) failed(err error) error {
+	m.unlocked = false
+	return moduleFailure(err)
 }
 
 // moduleFailure makes stalls of what only a person can change in a module or its state.

@@ -33,7 +33,7 @@ func (m *Module) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, m.binary, args...) //nolint:gosec // the program and its arguments come from the spec and from here
 	cmd.Dir, cmd.Env = m.options.Dir, m.env
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	cmd.ExtraFiles = []*os.File{m.folder.lock}
+	cmd.ExtraFiles = []*os.File{m.folder.Handle()}
 	// A group of its own: a Ctrl-C in the terminal reaches it once, by us.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -2,8 +2,13 @@
 
 package terraform
 
+import "github.com/theseus-gitops/theseus/reconcile/logbook"
+
 // ParseLock is parseLock.
 func ParseLock(detail string) (*LockedError, bool) { return parseLock(detail) }
+
+// GoneFrom is goneFrom.
+func GoneFrom(h, own logbook.LockHolder) bool { return goneFrom(h, own) }
 
 // Keys is keys.
 func Keys(address string) []string { return keys(address) }

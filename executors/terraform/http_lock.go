@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ func (m *Module) askHolder(ctx context.Context, held *LockedError) {
 		}
 		return m.variable(httpVariable(name))
 	}, insecure: b.Config["skip_cert_verification"] == true || m.variable(httpVariable("skip_cert_verification")) == "true"}
-	if info, ok := server.holder(ctx); ok && info.ID == held.ID {
+	if info, ok := server.holder(ctx, m.user()); ok && info.ID == held.ID {
 		held.Who, held.Operation, held.Created = info.Who, info.Operation, info.Created
 	}
 }
@@ -51,9 +52,14 @@ type lockInfo struct {
 	Created            time.Time
 }
 
-func (s httpLock) holder(ctx context.Context) (lockInfo, bool) {
-	var info lockInfo
-	question, err := json.Marshal(map[string]string{"ID": uuid.NewString(), "Operation": "who holds the lock?", "Who": "theseus"})
+// askOperation is what the question for a lock's holder says of itself.
+const askOperation = "theseus asks who holds the lock"
+
+// holder asks. The question says whose it is, because it becomes a lock when there is none any more, for a moment.
+func (s httpLock) holder(ctx context.Context, user string) (lockInfo, bool) {
+	host, _ := os.Hostname()
+	info := lockInfo{ID: uuid.NewString(), Who: user + "@" + host, Operation: askOperation, Created: time.Now().UTC()}
+	question, err := json.Marshal(info)
 	if err != nil {
 		return info, false
 	}
@@ -67,8 +73,9 @@ func (s httpLock) holder(ctx context.Context) (lockInfo, bool) {
 	case code != http.StatusLocked && code != http.StatusConflict:
 		return info, false
 	}
-	err = json.Unmarshal(answer, &info)
-	return info, err == nil
+	var told lockInfo
+	err = json.Unmarshal(answer, &told)
+	return told, err == nil
 }
 
 // httpLock is the lock of an http backend.

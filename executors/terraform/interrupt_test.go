@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/theseus-gitops/theseus/executors/terraform"
-	"github.com/theseus-gitops/theseus/reconcile/logbook"
 )
 
 // A cancelled apply is interrupted, not killed: what was made is in the state, the lock is released, and the state is
@@ -76,14 +74,18 @@ func TestCancelledBeforeTheStart(t *testing.T) {
 	})
 }
 
-// applyAsChild is the part of TestKilled that is killed: it runs in a process of its own.
+// TestMain lets this test's program be the process that is killed, or one that does nothing.
 func TestMain(m *testing.M) {
+	if os.Getenv("THESEUS_TEST_IDLE") != "" {
+		time.Sleep(time.Hour)
+	}
 	if dir := os.Getenv("THESEUS_TEST_APPLY_IN"); dir != "" {
 		os.Exit(applyAsChild(dir))
 	}
 	os.Exit(m.Run())
 }
 
+// applyAsChild is the part of TestKilled that is killed.
 func applyAsChild(dir string) int {
 	ctx := context.Background()
 	m, err := terraform.Open(ctx, terraform.Options{
@@ -199,94 +201,6 @@ func TestTerraformKilled(t *testing.T) {
 		}
 		y.do(m, terraform.Step{Kind: terraform.Drop, Machine: "c-cp-2", Have: state.Registry})
 	})
-}
-
-// We are killed together with Terraform, as when a pod ends: the lock is broken when it is proved to be ours, and only then
-// (flux-iac/tofu-controller#1876).
-func TestReclaim(t *testing.T) {
-	withTerraform(t, func(y *yard) {
-		t := y.t
-		y.slow()
-		have := y.seed("c-cp-1")
-		y.holdSlow()
-		before := y.open()
-		holder := before.Holder() // of this very host; as old as the child's, whose folder is another
-		if err := before.Close(); err != nil {
-			t.Fatal(err)
-		}
-		child := y.child()
-		holder.Folder = y.folderOf("plan-1")
-		m := y.open(func(o *terraform.Options) { o.LockTimeout = 0 })
-		gone := func(_ context.Context, h logbook.LockHolder) bool { return terraform.Gone(h) }
-		reclaim := func(why string, want bool, holders ...logbook.LockHolder) {
-			t.Helper()
-			broken, err := m.Reclaim(t.Context(), holders, gone)
-			if err != nil || (broken != nil) != want {
-				t.Fatalf("%s: broke %v, %v", why, broken, err)
-			}
-		}
-		reclaim("beside a Terraform that works", false, holder)
-		_ = child.Process.Signal(syscall.SIGSTOP) // so that it does not go on when its Terraform ends
-		y.killTerraform(child.Process.Pid)
-		reclaim("beside the process that started it", false, holder)
-		if err := child.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = child.Wait()
-		y.write("go", "")
-
-		other, later, elsewhere := holder, holder, holder
-		other.Host += "-2"
-		later.Since = time.Now().Add(time.Hour)
-		elsewhere.Pod, elsewhere.Host = "theseus/theseus-1/0000", "theseus-1"
-		reclaim("nobody is written down", false)
-		reclaim("of another host", false, other)
-		reclaim("older than the holder", false, later)
-		reclaim("of a pod", false, elsewhere)
-		if !y.server.locked() {
-			t.Fatal("a lock was broken that was not proved ours")
-		}
-		reclaim("killed", true, other, holder)
-		if y.server.locked() {
-			t.Error("the lock is still there")
-		}
-		reclaim("nothing is locked", false, holder)
-		if _, err := m.Plan(t.Context(), addStep(have, "c-cp-3")); err != nil && errors.As(err, new(*terraform.LockedError)) {
-			t.Errorf("after it: %v", err)
-		}
-	})
-}
-
-// folderOf is the private folder that holds a file of that name.
-func (y *yard) folderOf(name string) string {
-	y.t.Helper()
-	found, err := filepath.Glob(filepath.Join(y.temp, "theseus-terraform-*", name+"*"))
-	if err != nil || len(found) != 1 {
-		y.t.Fatalf("files %s: %v, %v", name, found, err)
-	}
-	return filepath.Dir(found[0])
-}
-
-// A host that was started anew has none of its processes left.
-func TestGoneWithItsHost(t *testing.T) {
-	t.Parallel()
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	for name, c := range map[string]struct {
-		holder logbook.LockHolder
-		want   bool
-	}{
-		"another start":    {logbook.LockHolder{Host: host, Boot: "another", Folder: dir}, true},
-		"another host":     {logbook.LockHolder{Host: host + "-2", Boot: "another", Folder: dir}, false},
-		"nothing is known": {logbook.LockHolder{Host: host}, false},
-	} {
-		if got := terraform.Gone(c.holder); got != c.want {
-			t.Errorf("%s: gone %t", name, got)
-		}
-	}
 }
 
 // killTerraform kills the children of a process.

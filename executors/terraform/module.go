@@ -54,7 +54,6 @@ type Module struct {
 	folder  *folder
 	secrets secrets
 	plans   int
-	since   time.Time
 	// dialect is the first word of what the program says of its version; see tofu.
 	dialect string
 }
@@ -76,7 +75,7 @@ func prepare(ctx context.Context, o Options) (*Module, error) {
 	if o.StopTimeout <= 0 {
 		o.StopTimeout = 30 * time.Minute
 	}
-	m := &Module{options: o, since: time.Now()}
+	m := &Module{options: o}
 	var err error
 	if m.binary, err = exec.LookPath(o.Binary); err != nil {
 		return nil, &UnfitError{Problem: fmt.Sprintf("the program %q can't be run: %v", o.Binary, errors.Unwrap(err)), Remedy: "install it, or set spec.terraform.binary"}
@@ -180,7 +179,7 @@ func (m *Module) State(ctx context.Context) (*State, error) {
 }
 
 // Close deletes the private folder with all plans.
-func (m *Module) Close() error { return m.folder.remove() }
+func (m *Module) Close() error { return m.folder.Remove() }
 
 // String names the module. Nothing else of it is printed: it knows secrets.
 func (m *Module) String() string { return "Terraform module " + m.options.Dir }

@@ -133,14 +133,14 @@ func addStep(have terraform.Machines, name string) terraform.Step {
 	return terraform.Step{Kind: terraform.Add, Machine: name, Have: have, New: machine(), UserData: "#cloud-config\nhostname: new\n"}
 }
 
-// slow gives machines a resource whose creation begins by making the file begun, and ends when the file go is there.
+// slow gives machines a resource whose creation begins by writing Terraform's process id into the file begun, and ends when the file go is there.
 func (y *yard) slow() {
 	y.t.Helper()
 	y.write("slow.tf", `resource "terraform_data" "slow" {
   for_each = var.machines
   input    = terraform_data.vm[each.key].id
   provisioner "local-exec" {
-    command = "touch begun; while [ ! -e go ]; do sleep 0.05; done"
+    command = "echo $PPID > begun; while [ ! -e go ]; do sleep 0.05; done"
   }
 }
 `)

@@ -46,8 +46,8 @@ type Book struct {
 	Leaving *Leaving `json:"leaving,omitempty"`
 	// Members are the etcd members of machines that Theseus made or adopted, by machine name.
 	Members map[string]Member `json:"members,omitempty"`
-	// LockHolders are the processes that may hold the lock of Terraform's state since the roll began, oldest first. One that
-	// was killed can't release it, and only by this it is proved to be ours.
+	// LockHolders are the processes that may hold the lock of Terraform's state, oldest first. One that was killed can't release
+	// it, and only by this it is proved to be ours.
 	LockHolders []LockHolder `json:"lockHolders,omitempty"`
 	// Fence is the Lease's transition count under which the newest write was made.
 	Fence int32 `json:"fence,omitempty"`
@@ -89,31 +89,37 @@ func (o Owner) Known() bool { return o.Cluster != "" }
 
 // LockHolder is a process that ran Terraform.
 type LockHolder struct {
-	// Host is its host's name, which Terraform writes into a lock; Boot tells two starts of one host apart.
+	// User and Host are what Terraform writes into a lock, as USER@HOST.
+	User string `json:"user,omitempty"`
 	Host string `json:"host"`
-	Boot string `json:"boot,omitempty"`
-	// Folder is its private folder, with a locked file in it as long as it, or a Terraform that it started, lives.
+	// Machine tells hosts of one name apart, Boot two starts of one host, and Namespaces the containers on it.
+	Machine    string `json:"machine,omitempty"`
+	Boot       string `json:"boot,omitempty"`
+	Namespaces string `json:"namespaces,omitempty"`
+	// Folder is its private folder, which is locked as long as it, or a Terraform that it started, lives.
 	Folder string `json:"folder,omitempty"`
-	// Pod is the pod that it ran in, as NAMESPACE/NAME/UID; empty elsewhere.
-	Pod string `json:"pod,omitempty"`
-	// Since is when it began: no lock of its is older.
+	// Pod is the pod that it ran in, as NAMESPACE/NAME/UID; empty elsewhere. PodCluster is the fingerprint of the certificate
+	// authority of the cluster that this pod is in.
+	Pod        string `json:"pod,omitempty"`
+	PodCluster string `json:"podCluster,omitempty"`
+	// Since and Until are when it began the calls of Terraform of which one may have left the lock: no lock of its is older or newer.
 	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
 }
 
 // mostHolders is how many are remembered. The lock can only be of one of the newest.
 const mostHolders = 10
 
-// Held is the list of holders with one more, or as it is when that is in it.
+// Held is the list of holders with this one as the newest; what it had of that process before is replaced.
 func (b Book) Held(h LockHolder) []LockHolder {
-	if slices.ContainsFunc(b.LockHolders, h.same) {
-		return b.LockHolders
-	}
-	out := append(slices.Clone(b.LockHolders), h)
+	out := slices.DeleteFunc(slices.Clone(b.LockHolders), h.same)
+	out = append(out, h)
 	return out[max(0, len(out)-mostHolders):]
 }
 
 func (h LockHolder) same(other LockHolder) bool {
-	return h.Host == other.Host && h.Folder == other.Folder && h.Pod == other.Pod && h.Since.Equal(other.Since)
+	h.Since, h.Until = other.Since, other.Until
+	return h == other
 }
 
 // Roll is a change under way.

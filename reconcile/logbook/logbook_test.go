@@ -65,7 +65,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 	}
 }
 
-// A process is written down once, and the list of them does not grow for ever.
+// A process is written down once, with the newest times, and the list of them does not grow for ever.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	var book logbook.Book
@@ -74,7 +74,9 @@ func TestHeld(t *testing.T) {
 		return logbook.LockHolder{Host: "h", Folder: fmt.Sprint("/tmp/", n), Since: at}
 	}
 	for n := range 12 {
-		book.LockHolders = book.Held(holder(n))
+		before := holder(n)
+		before.Since, before.Until = at.Add(-time.Hour), at.Add(-time.Minute)
+		book.LockHolders = book.Held(before)
 		book.LockHolders = book.Held(holder(n))
 	}
 	if len(book.LockHolders) != 10 || book.LockHolders[0] != holder(2) || book.LockHolders[9] != holder(11) {

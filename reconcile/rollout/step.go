@@ -29,6 +29,17 @@ type Step struct {
 // Name is the step's word in plans and status.
 func (s Step) Name() string { return s.Act.name() }
 
+// LocksState reports whether Terraform's state is locked for the step.
+func (s Step) LocksState() bool {
+	switch act := s.Act.(type) { //nolint:gochecksumtype // the others leave Terraform alone
+	case CheckModule, AddMachine, LeaveEndpoint, DestroyMachine, DropEntry:
+		return true
+	case RemoveMember:
+		return act.Machine != "" // the machine's destruction is planned first
+	}
+	return false
+}
+
 // Act is what a step does, with all that the executor needs to do it: executors decide nothing.
 // A ResourceVersion in it is a precondition: when the object has moved on, the executor writes
 // nothing and answers with ErrConflict, and the decision is taken again.
