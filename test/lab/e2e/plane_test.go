@@ -68,8 +68,9 @@ func (p *plane) roll(w wanted, debian, what string) {
 		p.t.Fatalf("reconcile: exit %d, want 0", r.code)
 	}
 	p.t.Logf("%s: %d failed writes; %s", what, load.stop(p.t), spent)
-	// Pull, plan and show for each change of a machine, and few more for the roll: more would be minutes where providers are slow.
-	if most := 12*w.replicas + 8; spent.sum() > most {
+	// Plan, show, apply and a look at the state for each change of a machine, of which there are three; a look before the first, and
+	// room for a step or two that is tried again. More would be minutes where providers are slow.
+	if most := 15*w.replicas + 12; spent.sum() > most {
 		p.t.Errorf("%d calls of Terraform for %d machines: %v", spent.sum(), w.replicas, spent.calls)
 	}
 	noSecret(p.t, "output", r.out+r.err)
