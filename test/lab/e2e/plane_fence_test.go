@@ -92,16 +92,13 @@ func TestRevertedWhileRolling(t *testing.T) {
 	}
 }
 
-// nextName is the machine that a plan adds. Just after the lab came up a plan may end earlier, with a wait for what is not ready.
+// nextName is the machine that a plan adds.
 func (p *plane) nextName(have string) string {
 	p.t.Helper()
-	for range 20 {
-		for _, word := range strings.Fields(p.theseus("plan").out) {
-			if strings.HasPrefix(word, p.Name+"-cp-") && word != have {
-				return word
-			}
+	for _, word := range strings.Fields(p.planned("add-machine")) {
+		if strings.HasPrefix(word, p.Name+"-cp-") && word != have {
+			return word
 		}
-		time.Sleep(3 * time.Second)
 	}
 	p.t.Fatal("the plan adds no machine")
 	return ""

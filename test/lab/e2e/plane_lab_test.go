@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,6 +142,21 @@ spec:
 
 // snapshots is where etcd's snapshots go.
 func (p *plane) snapshots() string { return filepath.Join(filepath.Dir(p.bare), "snapshots") }
+
+// planned is what plan prints, with steps of these names in it. A kubelet may report an API server unready for a moment, above all
+// just after the lab came up, and a plan can't see past that: it is made again then.
+func (p *plane) planned(steps ...string) string {
+	p.t.Helper()
+	var r result
+	for range 20 {
+		if r = p.run(10, "plan"); !slices.ContainsFunc(steps, func(s string) bool { return !strings.Contains(r.out, s) }) {
+			return r.out
+		}
+		time.Sleep(3 * time.Second)
+	}
+	p.t.Fatalf("the plan lacks one of %v:\n%s", steps, r.out)
+	return ""
+}
 
 // machines are those in Terraform's state.
 func (p *plane) machines() []string {

@@ -44,14 +44,13 @@ func (p *plane) rolls(w wanted) {
 		upgrade.change()
 		p.asks(w, upgrade.message)
 		before := p.machines()
-		planned := p.run(10, "plan")
-		mustContain(p.t, "plan", planned.out, "add-machine", "remove-member", "destroy-machine")
+		planned := p.planned("add-machine", "remove-member", "destroy-machine")
 		p.roll(w, upgrade.debian, upgrade.message)
 		for _, name := range p.machines() {
 			if slices.Contains(before, name) {
 				p.t.Errorf("machine %s is still there", name)
 			}
-			mustContain(p.t, "plan", planned.out, name)
+			mustContain(p.t, "plan", planned, name)
 		}
 	}
 }
