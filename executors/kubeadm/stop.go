@@ -60,7 +60,7 @@ func StopAPIServer(ctx context.Context, client kubernetes.Interface, act rollout
 			if errors.As(err, &failed) && waiting.Err() == nil {
 				return fmt.Errorf("%w", &rollout.Failure{
 					Reason: "APIServerNotStopped", Message: fmt.Sprintf("the API server of node %s could not be stopped: %s", act.Node, failed.why),
-					Remedy: "move " + manifest + " out of its folder on that machine yourself; or let the Terraform module act on serving", Elsewhere: true,
+					Remedy: "move " + manifest + " out of its folder on that machine yourself; the next pass then goes on", Elsewhere: true,
 				})
 			}
 			moved = nil

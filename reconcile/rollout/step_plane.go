@@ -77,7 +77,7 @@ type Drain struct {
 // LeaveEndpoint takes a machine out of the endpoint by the module.
 type LeaveEndpoint struct{ Machine string }
 
-// StopAPIServer ends the API server of a node, for endpoints that find machines by their health.
+// StopAPIServer ends the API server of a node in order, so that its clients connect elsewhere.
 type StopAPIServer struct{ Node, Image string }
 
 // RemoveMember removes a member from etcd's list. What is left must have a quorum when it is carried out.

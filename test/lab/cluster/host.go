@@ -20,7 +20,7 @@ func (c *Cluster) ensureEngine(ctx context.Context) error {
 	}
 	for _, tool := range []struct{ command, debian string }{
 		{"docker", "docker.io (and docker-cli from Debian 13 on)"}, {"haproxy", "haproxy"}, {"ip", "iproute2"},
-		{"losetup", "mount"}, {"mkfs.ext4", "e2fsprogs"},
+		{"losetup", "mount"}, {"mkfs.ext4", "e2fsprogs"}, {"curl", "curl"},
 	} {
 		if _, err := exec.LookPath(tool.command); err != nil {
 			return fmt.Errorf("no command %s: apt-get install %s: %w", tool.command, tool.debian, err)
